@@ -52,7 +52,7 @@ int PMI_Get_size(int *size);
 int PMI_Get_rank(int *rank);
 /* Writes the number of ranks in the job to *size. */
 int PMI_Get_universe_size(int *size);
-/* Writes the application number, always 0, to *appnum. */
+/* Writes the number of this rank's program in the job, from 0 in the order of spinrun's arguments, to *appnum. */
 int PMI_Get_appnum(int *appnum);
 /* Write the number of ranks on this rank's node, always 1, and their list: only this rank. */
 int PMI_Get_clique_size(int *size);

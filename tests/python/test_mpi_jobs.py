@@ -102,6 +102,56 @@ def features(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
     return compiled
 
 
+APPNUM = """
+#include <mpi.h>
+#include <stdio.h>
+int main(int argc, char **argv) {
+    int *number = NULL, is_set, rank, sum;
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_get_attr(MPI_COMM_WORLD, MPI_APPNUM, &number, &is_set);
+    MPI_Allreduce(&rank, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+    printf("%s: rank %d, program %d, sum %d\\n", argv[1], rank, is_set ? *number : -1, sum);
+    MPI_Finalize();
+    return 0;
+}
+"""
+
+
+@pytest.fixture(params=["mpich", "openmpi"])
+def appnum(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    """Compile a program that prints the number of its program in the job."""
+    (tmp_path / "appnum.c").write_text(APPNUM)
+    compiled = tmp_path / "appnum"
+    subprocess.run([MPI / request.param / "bin" / "mpicc", tmp_path / "appnum.c", "-o", compiled], check=True)
+    return compiled
+
+
+def test_programs_of_a_job_know_their_numbers(appnum: Path) -> None:
+    done = spinrun("-n", 2, appnum, "a", ":", appnum, "b", ":", "-np", 2, appnum, "c")
+    lines = [f"{name}: rank {rank}, program {'abc'.index(name)}, sum 10" for rank, name in enumerate("aabcc")]
+    assert (done.returncode, done.stderr, sorted(done.stdout.splitlines())) == (0, "", lines)
+
+
+def test_mpi_jobs_on_one_network_are_separate(appnum: Path, tmp_path: Path) -> None:
+    jobs = [
+        f'[[job]]\nname = "{name}"\nprogram = ["./appnum", "{name}"]\nranks = {ranks}'
+        for name, ranks in (("a", 2), ("b", 3))
+    ]
+    (tmp_path / "jobs.toml").write_text("\n".join(jobs))
+    done = spinrun("--jobs", tmp_path / "jobs.toml")
+    lines = [
+        *(f"a: rank {rank}, program 0, sum 1" for rank in range(2)),
+        *(f"b: rank {rank}, program 0, sum 3" for rank in range(3)),
+    ]
+    assert (done.returncode, done.stderr, sorted(done.stdout.splitlines())) == (0, "", lines)
+    # A job that fails ends alone.
+    (tmp_path / "jobs.toml").write_text("\n".join([*jobs, '[[job]]\nname = "c"\nprogram = ["sh", "-c", "exit 5"]']))
+    done = spinrun("--jobs", tmp_path / "jobs.toml")
+    assert (done.returncode, sorted(done.stdout.splitlines())) == (5, lines)
+    assert done.stderr == "spinrun: job c (sh): rank 0 exited with status 5 at 0.000 ns of simulated time\n"
+
+
 def test_mpis_run_by_libfabric(program: Path) -> None:
     done = spinrun("-n", 4, program)
     assert (done.returncode, done.stdout) == (0, "46 of 4\n"), done.stderr

@@ -68,6 +68,10 @@ pub mod env {
     pub const RANK: &str = "SPIN_RANK";
     /// Number of ranks of the job.
     pub const SIZE: &str = "SPIN_SIZE";
+    /// Number of the node of the process; set only if it, or the number of nodes, is not that of the job's ranks.
+    pub const PLACE: &str = "SPIN_PLACE";
+    /// Number of nodes.
+    pub const PLACES: &str = "SPIN_PLACES";
     /// Process id of the simulator.
     pub const SIM_PID: &str = "SPIN_SIM_PID";
     /// Number of the memory file's descriptor in the simulator.

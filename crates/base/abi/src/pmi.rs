@@ -13,6 +13,10 @@ use std::str::FromStr;
 /// Fields that may contain blanks; each is the last field of its line.
 const REST_OF_LINE: [&str; 3] = ["value", "val", "port"];
 
+/// Key of a job's numbers of ranks, one for each program in rank order, separated by commas. A job with one program has
+/// no such key.
+pub const PROGRAMS: &str = "spin_programs";
+
 /// Writes a line to standard error if it is open. `eprintln!` panics if the reader is gone.
 pub fn say(line: &str) {
     _ = writeln!(io::stderr(), "{line}");

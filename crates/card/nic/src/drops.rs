@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use sim::Time;
 
 use crate::message::{Body, Header};
+use crate::portals::FOREIGN;
 
 /// Reason for which a message, or a part of it, was not delivered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -26,6 +27,8 @@ pub enum DropReason {
     NoEntry,
     /// The entry is for another user.
     Permission,
+    /// Sender and target belong to different jobs.
+    Foreign,
     /// The entry does not permit the operation.
     Operation,
     /// An overflow entry matched, but the interface has no room for another unexpected header.
@@ -57,6 +60,7 @@ impl DropReason {
             DropReason::Disabled => "portal_table_entry_disabled",
             DropReason::NoEntry => "no_entry",
             DropReason::Permission => "permission_violation",
+            DropReason::Foreign => "other_job",
             DropReason::Operation => "operation_violation",
             DropReason::NoHeader => "no_unexpected_header",
             DropReason::QueueFull => "event_queue_full",
@@ -134,7 +138,7 @@ pub(crate) fn count(
         at,
         operation: header.name(),
         source: header.source,
-        target: header.target,
+        target: if header.target == FOREIGN { request.target.nid } else { header.target },
         pt_index: request.pt_index,
         match_bits: request.match_bits,
         length: request.length,

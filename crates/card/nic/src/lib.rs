@@ -42,7 +42,9 @@ pub use handlers::HandlerRequest;
 pub use message::{Body, Header, MessageId, Packet, Request, RequestKind, Response};
 pub use pipeline::Completion;
 pub use portals::slab::owner_of_any as interface_of;
-pub use portals::{Action, FetchAction, InterfaceProperties, InternalError, Portals, RmaOp, Target, TriggeredOp};
+pub use portals::{
+    Action, FetchAction, InterfaceProperties, InternalError, Partition, Portals, RmaOp, Target, TriggeredOp,
+};
 pub use ports::{Departure, MemoryFault, Notice, PacketId, Ports, Slice, Track};
 pub use region::Region;
 pub use stats::{Counts, HandlerStats, Stats};

@@ -46,10 +46,11 @@ struct Rows {
 
 impl Timeline {
     /// Creates a timeline with rows for the nodes of `machine`, and for the accelerators of `switches`, which have
-    /// machine `of_switch`.
+    /// machine `of_switch`. `names` are those of the nodes; empty for "rank N".
     pub fn new(
         mut trace: Trace,
         ranks: usize,
+        names: &[String],
         machine: &Machine,
         switches: &[String],
         of_switch: &Machine,
@@ -67,7 +68,10 @@ impl Timeline {
             });
         };
         if is_on {
-            (0..ranks).for_each(|rank| add(&format!("rank {rank}"), machine, true));
+            for rank in 0..ranks {
+                let name = names.get(rank).cloned().unwrap_or_else(|| format!("rank {rank}"));
+                add(&name, machine, true);
+            }
             switches.iter().for_each(|switch| add(switch, of_switch, false));
         }
         Timeline { trace, rows, links: HashMap::new(), network: None, flows: HashMap::new() }

@@ -25,6 +25,9 @@ pub struct Session {
     pub rank: usize,
     /// Number of ranks of the job.
     pub ranks: usize,
+    /// Number of this process in the shared memory, and number of processes there: those of all jobs.
+    place: usize,
+    places: usize,
     /// Mapped [`Header`], and the claimed-slot words up to that of this rank.
     header: *mut u8,
     /// Mapped [`Slot`]s of this rank.
@@ -49,7 +52,8 @@ impl Session {
     /// `file` is its descriptor.
     pub unsafe fn embedded(rank: usize, ranks: usize, memory: *mut u8, file: RawFd) -> Session {
         let slots = memory.wrapping_add(mailbox::slot_offset(ranks, rank, 0)).cast();
-        Session { rank, ranks, header: memory, slots, file, file_path: CString::default(), is_bound: true }
+        let (place, places, file_path) = (rank, ranks, CString::default());
+        Session { rank, ranks, place, places, header: memory, slots, file, file_path, is_bound: true }
     }
 
     /// Opens the session of this process.
@@ -61,6 +65,8 @@ impl Session {
         let (Some(rank), Some(ranks), Some(pid), Some(fd)) = (rank, ranks, pid, fd) else {
             return Err(format!("not started by spinrun ({} and others are not set)", env::RANK));
         };
+        let place = number(env::PLACE).unwrap_or(rank);
+        let places = number(env::PLACES).unwrap_or(ranks);
         let path = format!("/proc/{pid}/fd/{fd}");
         let file = OpenOptions::new().read(true).write(true).open(&path);
         let file = file.map_err(|error| format!("cannot reach spinrun by {path}: {error}"))?;
@@ -69,20 +75,21 @@ impl Session {
             map.map_err(|error| format!("cannot map {path}: {error}"))
         };
         let length = file.metadata().map_or(0, |metadata| metadata.len());
-        if rank >= ranks || length < mailbox::file_size(ranks) as u64 {
+        if rank >= ranks || place >= places || length < mailbox::file_size(places) as u64 {
             return Err(format!("{path} is no job of {ranks} ranks"));
         }
-        let header = map(0, mailbox::claimed_offset(rank + 1))?;
+        let header = map(0, mailbox::claimed_offset(place + 1))?;
         // SAFETY: the file is at least that long, and the simulator has initialised it.
         if unsafe { (*header.as_ptr().cast::<Header>()).magic } != mailbox::MAGIC {
             return Err("the library and spinrun are of different versions".into());
         }
-        let slots = map(mailbox::slot_offset(ranks, rank, 0), mailbox::slot_offset(ranks, rank, SLOTS))?;
+        let slots = map(mailbox::slot_offset(places, place, 0), mailbox::slot_offset(places, place, SLOTS))?;
         mark_process().map_err(|error| format!("cannot tell this process from forked ones: {error}"))?;
         let file_path = CString::new(path).expect("a path of digits");
         // The mappings and the file stay open for the life of the process.
         let (header, slots) = (ManuallyDrop::new(header).as_mut_ptr(), ManuallyDrop::new(slots).as_mut_ptr().cast());
-        Ok(Session { rank, ranks, header, slots, file: file.into_raw_fd(), file_path, is_bound: ends_with(pid) })
+        let (file, is_bound) = (file.into_raw_fd(), ends_with(pid));
+        Ok(Session { rank, ranks, place, places, header, slots, file, file_path, is_bound })
     }
 
     /// Returns the shared header.
@@ -94,7 +101,7 @@ impl Session {
     /// Returns the word with the claimed slots of this rank.
     pub fn claimed(&self) -> &AtomicU32 {
         // SAFETY: the word is atomic, and mapped for the life of the process.
-        unsafe { &*self.header.add(mailbox::claimed_offset(self.rank)).cast() }
+        unsafe { &*self.header.add(mailbox::claimed_offset(self.place)).cast() }
     }
 
     /// Returns a pointer to this rank's slot `k`, which must be below [`SLOTS`].
@@ -110,7 +117,7 @@ impl Session {
 
     /// Returns the descriptor of the shared memory file, and the byte offset of this rank's bounce area in it.
     pub fn bounce(&self) -> (RawFd, i64) {
-        (self.file, mailbox::bounce_offset(self.ranks, self.rank) as i64)
+        (self.file, mailbox::bounce_offset(self.places, self.place) as i64)
     }
 
     /// Returns the descriptor of the shared memory file, and the byte offset of the payload of a posted call in one of
@@ -118,7 +125,7 @@ impl Session {
     pub fn payload(&self, slot: *const Slot, index: usize) -> (RawFd, i64) {
         let within = slot as usize - self.slots as usize + offset_of!(Slot, posts);
         let post = within + index * size_of::<Post>() + offset_of!(Post, payload);
-        (self.file, (mailbox::slot_offset(self.ranks, self.rank, 0) + post) as i64)
+        (self.file, (mailbox::slot_offset(self.places, self.place, 0) + post) as i64)
     }
 
     /// Returns true if the kernel ends this process with the simulator, so that it need not check that the simulator

@@ -7,7 +7,7 @@
 
 use crate::layout::{ALL_RANKS, Status, status};
 use crate::value;
-use abi::pmi::{Answer, Job, lost};
+use abi::pmi::{Answer, Job, PROGRAMS, lost};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
@@ -16,6 +16,8 @@ pub struct Store {
     job: Job,
     /// Values stored for this process alone, by rank and key.
     own: BTreeMap<(u32, String), Vec<u8>>,
+    /// Number of ranks of each program of the job, in rank order.
+    programs: Vec<u32>,
 }
 
 /// A result: a value, or an error of [`status`].
@@ -32,7 +34,11 @@ impl Store {
     /// # Errors
     /// The reason, for the user.
     pub fn join() -> std::result::Result<Store, String> {
-        Ok(Store { job: Job::join()?, own: BTreeMap::new() })
+        let mut store = Store { job: Job::join()?, own: BTreeMap::new(), programs: Vec::new() };
+        let line = format!("cmd=get kvsname={} key={PROGRAMS}", store.job.space);
+        let answer = store.job.connection.ask(&line, "get_result").map_err(|error| lost(&error))?;
+        store.programs = programs(answer.text("value").filter(|_| answer.is_ok()), store.job.size);
+        Ok(store)
     }
 
     /// Returns the name of the job, as a namespace.
@@ -134,12 +140,15 @@ impl Store {
     /// Returns a fixed value of every job. Each rank is alone on its node, because it has its own card.
     fn known(&self, rank: u32, key: &str) -> Option<Vec<u8>> {
         let node = if rank == ALL_RANKS { self.job.rank } else { rank };
+        let program = program_of(&self.programs, node);
         match key {
-            "pmix.job.size" | "pmix.univ.size" | "pmix.max.size" | "pmix.app.size" | "pmix.num.nodes" => {
+            "pmix.job.size" | "pmix.univ.size" | "pmix.max.size" | "pmix.num.nodes" => {
                 Some(value::of_u32(self.job.size))
             }
-            "pmix.local.size" | "pmix.job.napps" => Some(value::of_u32(1)),
-            "pmix.appnum" => Some(value::of_u32(0)),
+            "pmix.local.size" => Some(value::of_u32(1)),
+            "pmix.job.napps" => Some(value::of_u32(self.programs.len() as u32)),
+            "pmix.appnum" => Some(value::of_u32(program as u32)),
+            "pmix.app.size" => Some(value::of_u32(self.programs[program])),
             "pmix.nodeid" => Some(value::of_u32(node)),
             "pmix.lrank" | "pmix.nrank" => Some(value::of_u16(0)),
             "pmix.lpeers" => Some(value::of_text(&node.to_string())),
@@ -159,6 +168,19 @@ impl Store {
     }
 }
 
+/// Returns the number of ranks of each program from the job's list of them; a job without a list has one program.
+fn programs(list: Option<&str>, size: u32) -> Vec<u32> {
+    let sizes: Option<Vec<u32>> = list.and_then(|list| list.split(',').map(|size| size.parse().ok()).collect());
+    sizes.filter(|sizes| sizes.iter().sum::<u32>() == size).unwrap_or_else(|| vec![size])
+}
+
+/// Returns the index of a rank's program. Ranks beyond the last belong to the last.
+fn program_of(programs: &[u32], rank: u32) -> usize {
+    let mut left = rank;
+    let found = programs.iter().position(|size| left.checked_sub(*size).map(|rest| left = rest).is_none());
+    found.unwrap_or(programs.len() - 1)
+}
+
 fn hexadecimal(bytes: &[u8]) -> String {
     bytes.iter().fold(String::with_capacity(2 * bytes.len()), |mut text, byte| {
         let _ = write!(text, "{byte:02x}");
@@ -175,7 +197,16 @@ fn binary(text: &str) -> Option<Vec<u8>> {
 
 #[cfg(test)]
 mod tests {
-    use super::{binary, hexadecimal};
+    use super::{binary, hexadecimal, program_of, programs};
+
+    #[test]
+    fn the_list_of_programs_gives_the_program_of_each_rank() {
+        let sizes = programs(Some("2,1,3"), 6);
+        assert_eq!([0, 1, 2, 3, 5, 9].map(|rank| program_of(&sizes, rank)), [0, 0, 1, 2, 2, 2]);
+        for list in [None, Some(""), Some("2,x"), Some("2,5")] {
+            assert_eq!(programs(list, 6), [6], "{list:?}");
+        }
+    }
 
     #[test]
     fn bytes_come_back_from_their_digits() {

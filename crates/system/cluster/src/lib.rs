@@ -34,6 +34,7 @@ pub use failures::{Death, Failures, Victim};
 pub use memory::HostMemory;
 pub use net::fabric::{Report as LinkStatistics, Traffic as LinkTraffic};
 pub use net::{Loss, LossyPlace, NetError};
+pub use nic::Partition;
 pub use nodes::Cluster;
 pub use ports::CardPorts;
 pub use progress::RunProgress;

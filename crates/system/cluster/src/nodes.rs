@@ -8,7 +8,7 @@ use std::sync::Arc;
 use machine::Machine;
 use net::fabric::{self, Crossing};
 use net::{Interconnect, Loss, NetError};
-use nic::{CardModel, LinkSlice, Nic, NicEvent, Notice, Packet, PacketId, Stats, Timeline};
+use nic::{CardModel, LinkSlice, Nic, NicEvent, Notice, Packet, PacketId, Partition, Stats, Timeline};
 use sim::noise::Noise;
 use sim::trace::Trace;
 use sim::{EventQueue, SharedBandwidth, Time};
@@ -43,6 +43,8 @@ pub struct Cluster<E> {
     pub(crate) now: Time,
     pub(crate) progress: Arc<RunProgress>,
     pub(crate) trims_cards: bool,
+    /// Names of the nodes' processes for the user; empty for "rank N".
+    pub(crate) names: Vec<String>,
     /// Nodes with dead cards, and their times of death.
     pub(crate) dead: BTreeMap<u32, Time>,
 }
@@ -60,13 +62,27 @@ impl<E> Cluster<E> {
         trace: Trace,
         listener: Listener,
     ) -> Result<Cluster<E>, NetError> {
+        Cluster::with_rows(model, ranks, uid, (trace, &[]), listener)
+    }
+
+    /// Creates a cluster like [`Cluster::new`] whose nodes have these names in the timeline; none for "rank N".
+    ///
+    /// # Errors
+    /// If the network does not support this number of nodes.
+    pub fn with_rows(
+        model: CardModel,
+        ranks: usize,
+        uid: u32,
+        (trace, rows): (Trace, &[String]),
+        listener: Listener,
+    ) -> Result<Cluster<E>, NetError> {
         let machine = model.machine().clone();
         let mut interconnect = Interconnect::new(&machine.network, ranks)?;
         if trace.is_on() {
             interconnect.set_tracing();
         }
         let of_switch = Rc::new(model.of_switch());
-        let timeline = Timeline::new(trace, ranks, &machine, interconnect.switches(), of_switch.machine());
+        let timeline = Timeline::new(trace, ranks, rows, &machine, interconnect.switches(), of_switch.machine());
         let nodes = interconnect.nodes();
         let model = Rc::new(model);
         let of_ranks = Nic::all(&model, 0..ranks as u32, nodes as u32, uid);
@@ -89,9 +105,28 @@ impl<E> Cluster<E> {
             now: Time::ZERO,
             progress: Arc::default(),
             trims_cards: false,
+            names: Vec::new(),
             dead: BTreeMap::new(),
             machine,
         })
+    }
+
+    /// Separates the nodes of a job with this user from all others.
+    pub fn separate(&mut self, partition: Partition, uid: u32) {
+        let partition = Rc::new(partition);
+        for (nid, node) in partition.nodes().iter().enumerate() {
+            self.cards[*node as usize].portals_mut().join(&partition, nid as u32, uid);
+        }
+    }
+
+    /// Names the processes of the nodes in messages for the user.
+    pub fn set_names(&mut self, names: Vec<String>) {
+        self.names = names;
+    }
+
+    /// Returns the name of a node's process for the user, such as "rank 3".
+    pub fn name(&self, rank: usize) -> String {
+        self.names.get(rank).cloned().unwrap_or_else(|| format!("rank {rank}"))
     }
 
     /// Makes cards release memory after each message, for simulations of many cards with few messages each.
@@ -210,8 +245,20 @@ impl<E> Cluster<E> {
         memory: &mut M,
         act: impl FnOnce(&mut Nic, &mut CardPorts<'_, E, M>) -> R,
     ) -> R {
-        let Cluster { queue, interconnect, notices, timeline, messages, failure, now, bandwidths, dead, ranks, .. } =
-            self;
+        let Cluster {
+            queue,
+            interconnect,
+            notices,
+            timeline,
+            messages,
+            failure,
+            now,
+            bandwidths,
+            dead,
+            ranks,
+            names,
+            ..
+        } = self;
         let (now, node, is_dead, bandwidth) =
             (*now, rank as u32, dead.contains_key(&(rank as u32)), bandwidths.get_mut(rank));
         let mut ports = CardPorts {
@@ -219,6 +266,7 @@ impl<E> Cluster<E> {
             node,
             is_dead,
             has_host: rank < *ranks,
+            names,
             memory,
             bandwidth,
             queue,

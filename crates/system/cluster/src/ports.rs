@@ -23,6 +23,8 @@ pub struct CardPorts<'a, E, M> {
     pub(crate) is_dead: bool,
     /// True if the card belongs to a host, false if it belongs to a switch.
     pub(crate) has_host: bool,
+    /// Names of the nodes' processes; empty for "rank N".
+    pub(crate) names: &'a [String],
     pub(crate) memory: &'a mut M,
     /// Bandwidth of the host's memory, if card and CPU share it.
     pub(crate) bandwidth: Option<&'a mut SharedBandwidth>,
@@ -100,7 +102,7 @@ impl<E, M: HostMemory> Ports for CardPorts<'_, E, M> {
         let ranks = self.interconnect.nodes() - self.interconnect.switches().len();
         match self.interconnect.switches().get((node as usize).wrapping_sub(ranks)) {
             Some(switch) => format!("switch {switch}"),
-            None => format!("rank {node}"),
+            None => self.names.get(node as usize).cloned().unwrap_or_else(|| format!("rank {node}")),
         }
     }
 

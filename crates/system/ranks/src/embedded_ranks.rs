@@ -32,7 +32,7 @@ impl Job {
 
     /// Returns the environment variables that are the same for all ranks, as "NAME=VALUE".
     fn common_variables(&self) -> Vec<CString> {
-        let command = program::command(&self.spec, "", std::process::id(), &self.shared);
+        let command = program::command(&self.spec, &self.seating, 0, "", std::process::id(), &self.shared);
         let mut variables: BTreeMap<OsString, Option<OsString>> =
             std::env::vars_os().map(|(name, value)| (name, Some(value))).collect();
         variables.extend(command.get_envs().map(|(name, value)| (name.to_owned(), value.map(OsStr::to_owned))));

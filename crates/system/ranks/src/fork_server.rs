@@ -5,6 +5,7 @@ use super::job_spec::JobSpec;
 use super::parked_descriptors::park;
 use super::process::process_id;
 use super::program;
+use super::seating::Seating;
 use super::shared_memory::SharedMemory;
 use abi::fork::{ANCILLARY, Answer, DESCRIPTORS, Request, SERVER, STREAMS};
 use rustix::process::{Signal, WaitOptions, kill_process, waitpid};
@@ -27,11 +28,11 @@ impl ForkServer {
     ///
     /// # Errors
     /// The system's error when the program cannot be started or cannot fork.
-    pub fn start(spec: &JobSpec, shared: &SharedMemory) -> io::Result<ForkServer> {
+    pub fn start(spec: &JobSpec, seating: &Seating, shared: &SharedMemory) -> io::Result<ForkServer> {
         let [ours, theirs] = connection()?;
         let null_device = OpenOptions::new().read(true).write(true).open("/dev/null")?;
         let stream = Some(null_device.as_fd());
-        let pid = program::start(spec, SERVER, shared, [stream; STREAMS], Some(theirs.as_fd()))?;
+        let pid = program::start(spec, seating, 0, SERVER, shared, [stream; STREAMS], Some(theirs.as_fd()))?;
         let server = ForkServer { pid, channel: park(ours) };
         drop(theirs); // so that the connection ends with the server
         match server.receive()? {

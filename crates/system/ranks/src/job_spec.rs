@@ -65,6 +65,56 @@ pub struct JobSpec {
     pub embedded: Option<Rc<embedded::Program>>,
     /// Builds the libfabric provider when the first rank has loaded an MPI that uses libfabric.
     pub provider: Option<ProviderBuilder>,
+    /// Working folder of the ranks; default: the simulator's.
+    pub folder: Option<PathBuf>,
+    /// Nodes of the ranks; empty for those that follow the last one.
+    pub nodes: Vec<usize>,
+    /// Programs of further ranks. The fields above describe those of the first program and the options of all.
+    pub others: Vec<Program>,
+    /// Names of the jobs, for tagged output; empty for a single job.
+    pub job_names: Vec<String>,
+}
+
+/// Program of further ranks, with the fields of [`JobSpec`] that it has for itself.
+#[derive(Clone, Debug, Default)]
+pub struct Program {
+    /// Program: a path, or a name that is searched in `PATH`.
+    pub program: OsString,
+    /// Arguments.
+    pub args: Vec<OsString>,
+    /// Number of ranks.
+    pub ranks: usize,
+    /// Additional environment variables of the ranks.
+    pub env: Vec<(OsString, OsString)>,
+    /// Libraries to preload into the ranks.
+    pub preload: Vec<PathBuf>,
+    /// Working folder of the ranks; default: the simulator's.
+    pub folder: Option<PathBuf>,
+    /// Nodes of the ranks; empty for those that follow the last one.
+    pub nodes: Vec<usize>,
+    /// Index of the job to which the ranks belong: that of the previous program, or the next one.
+    pub job: usize,
+}
+
+/// A program of some ranks, the first one or another.
+#[derive(Clone, Copy)]
+pub(super) struct Application<'a> {
+    pub(super) program: &'a OsString,
+    pub(super) args: &'a [OsString],
+    pub(super) ranks: usize,
+    pub(super) env: &'a [(OsString, OsString)],
+    pub(super) preload: &'a [PathBuf],
+    pub(super) folder: Option<&'a PathBuf>,
+    pub(super) nodes: &'a [usize],
+    pub(super) job: usize,
+}
+
+impl Application<'_> {
+    /// Returns the initial value of an environment variable of the ranks, before their libraries are preloaded.
+    pub(super) fn variable(&self, name: &str) -> Option<OsString> {
+        let given = self.env.iter().rev().find(|(given, _)| given == name).map(|(_, value)| value.clone());
+        given.or_else(|| std::env::var_os(name))
+    }
 }
 
 impl JobSpec {
@@ -84,10 +134,39 @@ impl JobSpec {
         self.waits || self.compute_scale_milli != 0 || self.serve_copies
     }
 
-    /// Returns the initial value of an environment variable of the ranks, before their libraries are preloaded.
-    pub(super) fn variable(&self, name: &str) -> Option<OsString> {
-        let given = self.env.iter().rev().find(|(given, _)| given == name).map(|(_, value)| value.clone());
-        given.or_else(|| std::env::var_os(name))
+    /// Returns the programs of all ranks.
+    pub(super) fn applications(&self) -> impl Iterator<Item = Application<'_>> {
+        let first = Application {
+            program: &self.program,
+            args: &self.args,
+            ranks: self.ranks,
+            env: &self.env,
+            preload: &self.preload,
+            folder: self.folder.as_ref(),
+            nodes: &self.nodes,
+            job: 0,
+        };
+        let others = self.others.iter().map(|other| Application {
+            program: &other.program,
+            args: &other.args,
+            ranks: other.ranks,
+            env: &other.env,
+            preload: &other.preload,
+            folder: other.folder.as_ref(),
+            nodes: &other.nodes,
+            job: other.job,
+        });
+        std::iter::once(first).chain(others)
+    }
+
+    /// Returns the program with this index.
+    pub(super) fn application(&self, index: usize) -> Application<'_> {
+        self.applications().nth(index).expect("the application exists")
+    }
+
+    /// Returns the number of processes of all programs.
+    pub(super) fn processes(&self) -> usize {
+        self.applications().map(|application| application.ranks).sum()
     }
 }
 
@@ -97,6 +176,9 @@ pub enum JobError {
     /// The number of ranks is out of range.
     #[error("{0} ranks: a job has 1 to {max} ranks", max = MAX_RANKS)]
     Ranks(usize),
+    /// The programs' ranks cannot be seated.
+    #[error("{0}")]
+    Seats(String),
     /// The job needs more than a system limit permits.
     #[error("{needs}, and the limit of {name} is {limit}: {remedy}")]
     Limit {

@@ -28,7 +28,7 @@
 //! * `spawn`, `fork_server`, `program`, `launch`, `parked_descriptors`: start processes
 //! * `embedded_ranks`: ranks that are threads of the simulator's process
 //! * `process`, `process_tree`, `affinity`, `migration`: process state, descendants, and CPUs
-//! * `job_spec`, `limits`, `mpi`, `leftovers`: job description, system limits, MPI detection, cleanup
+//! * `job_spec`, `seating`, `limits`, `mpi`, `leftovers`: job description, system limits, MPI detection, cleanup
 
 mod affinity;
 mod busy_wait;
@@ -73,6 +73,7 @@ mod rank_state;
 #[cfg(target_arch = "x86_64")]
 mod recurrence;
 mod remote;
+mod seating;
 pub mod shared_memory;
 mod signals;
 #[cfg(target_arch = "x86_64")]
@@ -95,10 +96,11 @@ mod write_batch;
 
 pub use call::{Call, Caller, PMI, Pause, Reply, ReplyData};
 pub use free_run_state::FreeRunReport;
-pub use job_spec::{CPU_LIMIT, JobError, JobSpec, POLL_LIMIT};
+pub use job_spec::{CPU_LIMIT, JobError, JobSpec, POLL_LIMIT, Program};
 pub use memory::MemoryFault;
 pub use polling_loop::{Location, Polling};
 pub use rank_state::Job;
+pub use seating::{Seat, Seating};
 pub use shared_memory::Lookahead;
 pub use signals::received as asked_to_end;
 
@@ -137,16 +139,21 @@ impl Job {
     /// # Errors
     /// [`JobError::Ranks`], [`JobError::Limit`], or [`JobError::System`] when the system provides no memory.
     pub fn new(spec: JobSpec) -> Result<Job, JobError> {
-        if !(1..=MAX_RANKS).contains(&spec.ranks) {
-            return Err(JobError::Ranks(spec.ranks));
+        let seating = match spec.applications().all(|application| application.ranks > 0) {
+            true => Seating::new(&spec).map_err(JobError::Seats)?,
+            false => return Err(JobError::Ranks(0)),
+        };
+        let ranks = seating.nodes();
+        if ranks > MAX_RANKS {
+            return Err(JobError::Ranks(ranks));
         }
         let spare_descriptors = limits::check(&spec)?;
-        let shared = SharedMemory::new(spec.ranks, spec.compute_scale_milli, spec.post_ahead(), spec.defer())?;
+        let shared = SharedMemory::new(ranks, spec.compute_scale_milli, spec.post_ahead(), spec.defer())?;
         shared.watch_signals()?;
         let mut job = Job {
-            ranks: std::iter::repeat_with(Rank::default).take(spec.ranks).collect(),
-            output: spec.tag_output.then(|| Output::new(spec.ranks)),
-            pmi: Pmi::new(spec.ranks),
+            ranks: std::iter::repeat_with(Rank::default).take(ranks).collect(),
+            output: spec.tag_output.then(|| Output::new(seating.tags(&spec.job_names))),
+            pmi: Pmi::new(&seating),
             thread_files: ThreadFiles::new(spare_descriptors / 2),
             server: None,
             embedded: None,
@@ -169,6 +176,7 @@ impl Job {
             free_running_checked_at: Instant::now(),
             shared,
             spec,
+            seating,
         };
         job.embed()?;
         Ok(job)
@@ -179,9 +187,14 @@ impl Job {
         self.spec.poll_limit.unwrap_or(POLL_LIMIT)
     }
 
-    /// Returns the number of ranks.
+    /// Returns the number of nodes, most of which have a rank.
     pub fn ranks(&self) -> usize {
         self.ranks.len()
+    }
+
+    /// Returns the program, the job and the rank in it of each node.
+    pub fn seating(&self) -> &Seating {
+        &self.seating
     }
 
     /// Returns true if any rank has called the library or spoken PMI.
@@ -228,11 +241,14 @@ impl Job {
         let null_input = self.null_input.as_fd();
         if rank == 0 && self.spec.forks {
             // If the fork server fails, each rank executes the program itself, and the first rank reports the reason.
-            self.server = ForkServer::start(&self.spec, &self.shared).ok();
+            self.server = ForkServer::start(&self.spec, &self.seating, &self.shared).ok();
         }
         let (pmi, output, server) = (&mut self.pmi, self.output.as_mut(), self.server.as_ref());
-        let pid = spawn::spawn(&self.spec, rank, &self.shared, null_input, pmi, output, server)
-            .map_err(|source| JobError::Spawn { program: self.spec.program.clone(), rank, source })?;
+        let pid = spawn::spawn(&self.spec, &self.seating, rank, &self.shared, null_input, pmi, output, server)
+            .map_err(|source| {
+                let program = self.seating.at(rank).map(|seat| self.spec.application(seat.application).program);
+                JobError::Spawn { program: program.unwrap_or(&self.spec.program).clone(), rank, source }
+            })?;
         self.ranks[rank].process = Process::Alive(pid);
         if rank + 1 == self.ranks.len() {
             self.server = None;
@@ -359,51 +375,64 @@ impl Job {
         self.server = None;
         (0..self.ranks.len()).for_each(|rank| self.release_all(rank));
         self.kill_embedded();
-        for rank in 0..self.ranks.len() {
+        self.kill_ranks(&(0..self.ranks.len()).collect::<Vec<_>>());
+        self.pmi.remove_leftovers();
+    }
+
+    /// Ends these ranks, which are processes, as [`Job::kill`] does. Returns their exit statuses.
+    pub fn kill_ranks(&mut self, ranks: &[usize]) -> Vec<ExitStatus> {
+        ranks.iter().for_each(|rank| self.release_all(*rank));
+        for &rank in ranks {
             let inside = self.ranks[rank].inside;
             for slot in (0..PMI).filter(|slot| inside & 1 << slot != 0) {
                 self.shared.end(Caller { rank: rank as u32, slot });
             }
         }
         let waits = |rank: &Rank| matches!(rank.process, Process::Alive(_)) && rank.inside & !(1 << PMI) != 0;
-        self.reap_within_grace(|job| job.ranks.iter().any(waits));
-        self.signal(Signal::TERM);
-        self.reap_within_grace(|_| true);
-        self.signal(Signal::KILL);
-        while self.reap_all() {
-            for rank in &self.ranks {
-                if let Process::Alive(pid) = rank.process {
+        self.reap_within_grace(ranks, |job| ranks.iter().any(|rank| waits(&job.ranks[*rank])));
+        self.signal(ranks, Signal::TERM);
+        self.reap_within_grace(ranks, |_| true);
+        self.signal(ranks, Signal::KILL);
+        while self.reap_all(ranks) {
+            for rank in ranks {
+                if let Process::Alive(pid) = self.ranks[*rank].process {
                     process::reap_traced_threads(pid);
                 }
             }
             std::thread::sleep(Duration::from_millis(1));
         }
-        self.pmi.remove_leftovers();
+        let processes = &self.ranks;
+        self.asleep.retain(|rank| !matches!(processes[*rank].process, Process::Ended(_)));
+        let status = |rank: &usize| match self.ranks[*rank].process {
+            Process::Ended(status) => status,
+            _ => ExitStatus::from_raw(Signal::KILL.as_raw()), // it never started
+        };
+        ranks.iter().map(status).collect()
     }
 
     /// Reaps ended ranks while one is alive and `goes_on` returns true, for at most [`GRACE`].
-    fn reap_within_grace(&mut self, goes_on: impl Fn(&Job) -> bool) {
+    fn reap_within_grace(&mut self, ranks: &[usize], goes_on: impl Fn(&Job) -> bool) {
         let deadline = Instant::now() + GRACE;
-        while self.reap_all() && goes_on(self) && Instant::now() < deadline {
+        while self.reap_all(ranks) && goes_on(self) && Instant::now() < deadline {
             std::thread::sleep(Duration::from_millis(1));
         }
     }
 
-    fn signal(&self, signal: Signal) {
-        for rank in &self.ranks {
-            if let Process::Alive(pid) = rank.process {
+    fn signal(&self, ranks: &[usize], signal: Signal) {
+        for rank in ranks {
+            if let Process::Alive(pid) = self.ranks[*rank].process {
                 process::signal_group(pid, signal);
             }
         }
     }
 
-    /// Reaps all ended ranks. Returns true if one is still alive.
-    fn reap_all(&mut self) -> bool {
-        for rank in 0..self.ranks.len() {
-            self.reap(rank);
-            self.drain(rank); // a full pipe blocks its exit
+    /// Reaps those of the ranks that have ended. Returns true if one is still alive.
+    fn reap_all(&mut self, ranks: &[usize]) -> bool {
+        for rank in ranks {
+            self.reap(*rank);
+            self.drain(*rank); // a full pipe blocks its exit
         }
-        self.ranks.iter().any(|rank| matches!(rank.process, Process::Alive(_)))
+        ranks.iter().any(|rank| matches!(self.ranks[*rank].process, Process::Alive(_)))
     }
 }
 

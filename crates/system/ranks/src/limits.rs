@@ -22,7 +22,7 @@ pub fn check(spec: &JobSpec) -> Result<usize, JobError> {
     let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
     let spare = descriptors(spec, getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX))?;
     // Ranks in this process need no others.
-    let ranks = if spec.embedded.is_some() { 0 } else { spec.ranks as u64 };
+    let ranks = if spec.embedded.is_some() { 0 } else { spec.processes() as u64 };
     for (limit, name, remedy) in limits_of_processes() {
         if ranks > limit {
             let needs = format!("{ranks} ranks are {ranks} processes");
@@ -36,7 +36,7 @@ pub fn check(spec: &JobSpec) -> Result<usize, JobError> {
 fn descriptors(spec: &JobSpec, limit: u64) -> Result<u64, JobError> {
     let of_process = u64::from(!spec.speaks_no_pmi) + if spec.tag_output { 2 } else { 0 };
     let of_rank = if spec.embedded.is_some() { 0 } else { of_process };
-    let needed = spec.ranks as u64 * of_rank + parked_descriptors::first() as u64 + OTHERS;
+    let needed = spec.processes() as u64 * of_rank + parked_descriptors::first() as u64 + OTHERS;
     if of_rank == 0 || needed <= limit {
         return Ok(limit.saturating_sub(needed));
     }
@@ -45,7 +45,7 @@ fn descriptors(spec: &JobSpec, limit: u64) -> Result<u64, JobError> {
         (false, true) => "three each for PMI and tagged output",
         (true, _) => "two each for tagged output",
     };
-    let needs = format!("{} ranks need {needed} open files ({what})", spec.ranks);
+    let needs = format!("{} ranks need {needed} open files ({what})", spec.processes());
     let remedy = format!("raise it, as root by `ulimit -n {needed}`");
     Err(JobError::Limit { needs, name: "open files (ulimit -n)", limit, remedy })
 }

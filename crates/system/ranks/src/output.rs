@@ -10,6 +10,8 @@ use std::time::Duration;
 
 /// Pipes of all ranks, and the destinations of their output.
 pub struct Output {
+    /// Tags of the ranks.
+    tags: Vec<String>,
     pipes: Vec<[Option<Pipe>; 2]>,
     sinks: [Box<dyn Write>; 2],
 }
@@ -24,10 +26,10 @@ impl Output {
     /// Interval at which the pipes of a computing rank are drained.
     pub const PERIOD: Duration = Duration::from_millis(1);
 
-    /// Creates the output of a job; it goes to standard output and standard error.
-    pub fn new(ranks: usize) -> Output {
-        let pipes = std::iter::repeat_with(|| [None, None]).take(ranks).collect();
-        Output { pipes, sinks: [Box::new(io::stdout()), Box::new(io::stderr())] }
+    /// Creates the output of ranks with these tags; it goes to standard output and standard error.
+    pub fn new(tags: Vec<String>) -> Output {
+        let pipes = std::iter::repeat_with(|| [None, None]).take(tags.len()).collect();
+        Output { tags, pipes, sinks: [Box::new(io::stdout()), Box::new(io::stderr())] }
     }
 
     /// Changes the destinations of the output.
@@ -55,7 +57,7 @@ impl Output {
     pub fn forward(&mut self, rank: usize, output: [Vec<u8>; 2]) {
         for ((pipe, sink), bytes) in self.pipes[rank].iter_mut().zip(&mut self.sinks).zip(output) {
             if let Some(pipe) = pipe.as_mut().filter(|_| !bytes.is_empty()) {
-                take_lines(&mut pipe.line, rank, &bytes, sink);
+                take_lines(&mut pipe.line, &self.tags[rank], &bytes, sink);
                 let _ = sink.flush(); // as in `drain`
             }
         }
@@ -65,7 +67,7 @@ impl Output {
     pub fn drain(&mut self, rank: usize) {
         for (pipe, sink) in self.pipes[rank].iter_mut().zip(&mut self.sinks) {
             if let Some(pipe) = pipe {
-                pipe.drain(rank, sink);
+                pipe.drain(&self.tags[rank], sink);
             }
         }
     }
@@ -75,7 +77,7 @@ impl Output {
         self.drain(rank);
         for (pipe, sink) in self.pipes[rank].iter_mut().zip(&mut self.sinks) {
             if let Some(pipe) = pipe.take().filter(|pipe| !pipe.line.is_empty()) {
-                print(sink, rank, &pipe.line);
+                print(sink, &self.tags[rank], &pipe.line);
             }
         }
     }
@@ -87,11 +89,11 @@ impl Pipe {
         Ok(Pipe { source: Some(source.into()), line: Vec::new() })
     }
 
-    fn drain(&mut self, rank: usize, sink: &mut dyn Write) {
+    fn drain(&mut self, tag: &str, sink: &mut dyn Write) {
         let Some(mut source) = self.source.as_ref() else { return };
         let mut chunk = [0; 16 * 1024];
         while let Ok(length @ 1..) = source.read(&mut chunk) {
-            take_lines(&mut self.line, rank, &chunk[..length], sink);
+            take_lines(&mut self.line, tag, &chunk[..length], sink);
         }
         // Errors are ignored: with a closed destination, the rank's output would be lost anyway.
         let _ = sink.flush();
@@ -99,12 +101,12 @@ impl Pipe {
 }
 
 /// Adds bytes to the current line, and prints complete lines.
-fn take_lines(line: &mut Vec<u8>, rank: usize, bytes: &[u8], sink: &mut dyn Write) {
+fn take_lines(line: &mut Vec<u8>, tag: &str, bytes: &[u8], sink: &mut dyn Write) {
     for piece in bytes.split_inclusive(|&byte| byte == b'\n') {
         match piece.strip_suffix(b"\n") {
             Some(end) => {
                 line.extend_from_slice(end);
-                print(sink, rank, line);
+                print(sink, tag, line);
                 line.clear();
             }
             None => line.extend_from_slice(piece),
@@ -112,7 +114,7 @@ fn take_lines(line: &mut Vec<u8>, rank: usize, bytes: &[u8], sink: &mut dyn Writ
     }
 }
 
-fn print(sink: &mut dyn Write, rank: usize, line: &[u8]) {
-    let tagged = [format!("[{rank}] ").as_bytes(), line, b"\n"].concat();
+fn print(sink: &mut dyn Write, tag: &str, line: &[u8]) {
+    let tagged = [format!("[{tag}] ").as_bytes(), line, b"\n"].concat();
     let _ = sink.write_all(&tagged);
 }

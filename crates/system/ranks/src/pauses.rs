@@ -88,14 +88,16 @@ impl Job {
         if !self.pmi.has_begun(rank) {
             return None;
         }
-        let variable = |name: &str| self.spec.variable(name);
+        let seat = self.seating.at(rank)?;
+        let application = self.spec.application(seat.application);
+        let variable = |name: &str| application.variable(name);
         process_tree::of(pid).into_iter().find_map(|pid| {
             let files = match process_tree::mapped_files(pid) {
                 Ok(files) => files,
                 Err(why) => return Some(format!("its libraries are not known, and so neither is its MPI: {why}")),
             };
             let verdict = crate::mpi::judge(files.iter().map(PathBuf::as_path), variable);
-            verdict.objection(self.ranks.len(), self.spec.provider.as_ref())
+            verdict.objection(self.seating.members(seat.job).len(), self.spec.provider.as_ref())
         })
     }
 

@@ -26,6 +26,7 @@ const REST_OF_LINE: [&str; 3] = ["value", "port", "message"];
 /// Well-known key for the mapping of ranks to nodes, in blocks of (first node, nodes, ranks per node). Here each rank
 /// has its own node.
 const MAPPING: &str = "PMI_process_mapping";
+use abi::pmi::PROGRAMS;
 
 /// Data published by the ranks of a job.
 pub struct Board {
@@ -47,6 +48,8 @@ pub struct Talk {
     spawn: Option<BTreeMap<String, String>>,
     /// Size of the lines since the last reply, in bytes.
     unanswered: usize,
+    /// Index of the client's program in its job.
+    appnum: usize,
 }
 
 /// Response to a line.
@@ -86,6 +89,17 @@ fn new_space() -> String {
 }
 
 impl Board {
+    /// Creates the board of a job whose programs have these numbers of ranks.
+    pub fn of_programs(sizes: &[usize]) -> Board {
+        let mut board = Board::new(sizes.iter().sum());
+        if sizes.len() > 1 {
+            let sizes: Vec<String> = sizes.iter().map(usize::to_string).collect();
+            // A list that is too long for a value is not published, and libsimpmix then knows no application numbers.
+            let _ = board.put(SPACE, PROGRAMS, &sizes.join(","));
+        }
+        board
+    }
+
     /// Creates the board of a job with this number of ranks.
     pub fn new(ranks: usize) -> Board {
         let mut board = Board {
@@ -109,7 +123,7 @@ impl Board {
         name == SPACE || name == self.space
     }
 
-    fn answer(&mut self, fields: &BTreeMap<String, String>) -> Answer {
+    fn answer(&mut self, fields: &BTreeMap<String, String>, appnum: usize) -> Answer {
         let field = |name: &str| fields.get(name).map_or("", String::as_str);
         let command = if fields.contains_key("mcmd") { field("mcmd") } else { field("cmd") };
         Answer::Line(match command {
@@ -126,7 +140,7 @@ impl Board {
                 self.is_named = true;
                 format!("cmd=my_kvsname kvsname={} rc=0", self.space)
             }
-            "get_appnum" => "cmd=appnum appnum=0 rc=0".into(),
+            "get_appnum" => format!("cmd=appnum appnum={appnum} rc=0"),
             "get_universe_size" => format!("cmd=universe_size size={} rc=0", self.ranks),
             "put" => match self.put(field("kvsname"), field("key"), field("value")) {
                 Ok(()) => "cmd=put_result rc=0 msg=success".into(),
@@ -205,6 +219,11 @@ impl Board {
 }
 
 impl Talk {
+    /// Creates the state of a client whose program has this index in its job.
+    pub fn of_program(appnum: usize) -> Talk {
+        Talk { appnum, ..Talk::default() }
+    }
+
     /// Accepts at most 2,048 received bytes. Call it when [`Talk::line`] returned `None`.
     ///
     /// # Errors
@@ -229,7 +248,7 @@ impl Talk {
     /// # Errors
     /// A message when too many bytes have no reply.
     pub fn answer(&mut self, line: &str, board: &mut Board) -> Result<Answer, String> {
-        let answer = self.gather(line).map_or(Answer::None, |fields| board.answer(&fields));
+        let answer = self.gather(line).map_or(Answer::None, |fields| board.answer(&fields, self.appnum));
         self.unanswered = if answer == Answer::None { self.unanswered + line.len() + 1 } else { 0 };
         if self.unanswered > UNANSWERED {
             return Err(format!("more than {UNANSWERED} bytes that ask for nothing, such as a spawn without endcmd"));
@@ -239,7 +258,7 @@ impl Talk {
 
     /// Drops all unprocessed data.
     pub fn clear(&mut self) {
-        *self = Talk::default();
+        *self = Talk::of_program(self.appnum);
     }
 
     /// Returns the number of buffered bytes of the client.

@@ -11,6 +11,7 @@
 
 use super::leftovers;
 use super::parked_descriptors::park;
+use super::seating::Seating;
 use super::signals;
 use crate::pmi::{Answer, BARRIER_OUT, Board, Talk};
 use std::io::{self, ErrorKind, Read, Write};
@@ -24,12 +25,15 @@ const LINES: usize = 1024;
 /// Connections of all ranks, and their published data.
 pub struct Pmi {
     ranks: Vec<Option<Client>>,
-    board: Board,
-    /// Rank that sent the very first line, until [`Pmi::has_begun`] reports it.
-    first: Option<usize>,
-    spoken: bool,
-    /// Rank that requested a job abort.
-    aborter: Option<usize>,
+    seating: Seating,
+    /// Published data of each job.
+    boards: Vec<Board>,
+    /// Ranks that sent the very first lines of their programs, until [`Pmi::has_begun`] reports them.
+    firsts: Vec<usize>,
+    /// Set for each program whose ranks have sent a line.
+    spoken: Vec<bool>,
+    /// Ranks that requested an abort of their jobs first.
+    aborters: Vec<usize>,
     /// Refused requests by rank, until [`Pmi::refusals`] reports them.
     refusals: Vec<(usize, &'static str)>,
 }
@@ -45,15 +49,16 @@ struct Client {
 }
 
 impl Pmi {
-    /// Creates the table of connections for this number of ranks, all unconnected.
-    pub fn new(ranks: usize) -> Pmi {
-        let clients = (0..ranks).map(|_| None).collect();
+    /// Creates the table of connections for these ranks, all unconnected.
+    pub fn new(seating: &Seating) -> Pmi {
+        let programs = (0..seating.jobs()).map(|job| seating.sizes(job).len()).sum();
         Pmi {
-            ranks: clients,
-            board: Board::new(ranks),
-            first: None,
-            spoken: false,
-            aborter: None,
+            ranks: (0..seating.nodes()).map(|_| None).collect(),
+            boards: (0..seating.jobs()).map(|job| Board::of_programs(&seating.sizes(job))).collect(),
+            seating: seating.clone(),
+            firsts: Vec::new(),
+            spoken: vec![false; programs],
+            aborters: Vec::new(),
             refusals: Vec::new(),
         }
     }
@@ -70,7 +75,7 @@ impl Pmi {
         self.ranks[rank] = Some(Client {
             stream: ours,
             seen: signals::inputs(),
-            talk: Talk::default(),
+            talk: Talk::of_program(self.seating.appnum(rank)),
             in_barrier: false,
             aborted: None,
             fault: None,
@@ -107,16 +112,19 @@ impl Pmi {
         for count in 0..LINES {
             let Some(client) = &mut self.ranks[rank] else { return count > 0 };
             let Some(line) = client.line() else { return count > 0 };
-            if !std::mem::replace(&mut self.spoken, true) {
-                self.first = Some(rank);
+            let Some(seat) = self.seating.at(rank) else { return count > 0 };
+            if !std::mem::replace(&mut self.spoken[seat.application], true) {
+                self.firsts.push(rank);
             }
-            match client.talk.answer(&line, &mut self.board) {
+            match client.talk.answer(&line, &mut self.boards[seat.job]) {
                 Ok(Answer::Line(answer)) => client.send(&answer),
                 Ok(Answer::None) => {}
                 Ok(Answer::Barrier) => client.in_barrier = true,
                 Ok(Answer::Abort(code)) => {
                     client.aborted = Some(code);
-                    self.aborter.get_or_insert(rank);
+                    if !self.aborters.iter().any(|other| self.seating.job_of(*other) == seat.job) {
+                        self.aborters.push(rank);
+                    }
                 }
                 Ok(Answer::Refused(answer, why)) => {
                     client.send(&answer);
@@ -154,17 +162,18 @@ impl Pmi {
 
     /// Returns true if this rank requested a job abort, even if it has ended since.
     pub fn has_aborted(&self, rank: usize) -> bool {
-        self.aborter == Some(rank)
+        self.aborters.contains(&rank)
     }
 
-    /// Returns true, once, if this rank was the first to send a line.
+    /// Returns true, once, if this rank was the first of its program to send a line.
     pub fn has_begun(&mut self, rank: usize) -> bool {
-        self.first.take_if(|first| *first == rank).is_some()
+        let place = self.firsts.iter().position(|first| *first == rank);
+        place.map(|place| self.firsts.swap_remove(place)).is_some()
     }
 
     /// Returns true if any rank has sent a line.
     pub fn has_spoken(&self) -> bool {
-        self.spoken
+        self.spoken.contains(&true)
     }
 
     /// Returns the ranks with refused requests and the reasons. Each refusal is returned once.
@@ -172,10 +181,12 @@ impl Pmi {
         std::mem::take(&mut self.refusals)
     }
 
-    /// Removes the job's shared memory that MPICH left behind. Call it after all ranks ended.
+    /// Removes the jobs' shared memory that MPICH left behind. Call it after all ranks ended.
     pub fn remove_leftovers(&self) {
-        if let Some(space) = self.board.known_space() {
-            leftovers::remove(space, self.ranks.len());
+        for (job, board) in self.boards.iter().enumerate() {
+            if let Some(space) = board.known_space() {
+                leftovers::remove(space, self.seating.members(job).len());
+            }
         }
     }
 

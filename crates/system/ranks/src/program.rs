@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Starts processes that execute the job's program.
 
-use super::job_spec::JobSpec;
+use super::job_spec::{Application, JobSpec};
 use super::launch::launch;
 use super::pmi_connections::Pmi;
+use super::seating::{Seat, Seating};
 use super::shared_memory::SharedMemory;
 use abi::mailbox::env;
 use rustix::process::{Pid, Signal, getppid, set_parent_process_death_signal};
-use std::ffi::{OsStr, OsString};
+use std::ffi::{CStr, CString, OsStr, OsString};
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
+use std::os::unix::ffi::OsStrExt;
 use std::process::Command;
 
 /// Variables that disable output buffering in the runtimes of common languages even for files and pipes, so that
@@ -19,10 +21,12 @@ const UNBUFFERED: [(&str, &str); 2] = [("PYTHONUNBUFFERED", "1"), ("GFORTRAN_UNB
 /// Variables whose value is the number of the rank.
 pub const OF_RANK: [&str; 3] = [env::RANK, "PMI_RANK", "PMI_ID"];
 
-/// Starts a process that executes the job's program. `rank` is the value of the rank variables; `socket` is the PMI
+/// Starts a process that executes the program of a seat. `rank` is the value of the rank variables; `socket` is the PMI
 /// connection of a rank, or the channel of a fork server. Returns the process id.
 pub fn start(
     spec: &JobSpec,
+    seating: &Seating,
+    node: usize,
     rank: &str,
     shared: &SharedMemory,
     streams: [Option<BorrowedFd<'_>>; 3],
@@ -32,45 +36,66 @@ pub fn start(
     // Ranks open the memory file through the simulator, so its number is free in the rank: the same in all ranks, and
     // low enough for select(2).
     let number = shared.fd();
-    let command = command(spec, rank, simulator, shared);
+    let command = command(spec, seating, node, rank, simulator, shared);
+    let folder = command.get_current_dir().map(|folder| CString::new(folder.as_os_str().as_bytes())).transpose()?;
     let socket = socket.map(|socket| socket.as_raw_fd());
-    launch(&command, streams, socket.unwrap_or(number).max(number), &|| prepare(simulator, socket, number))
+    let prepare = || prepare(simulator, socket, number, folder.as_deref());
+    launch(&command, streams, socket.unwrap_or(number).max(number), &prepare)
 }
 
-/// Returns the command of a rank: program, arguments and variables.
-pub fn command(spec: &JobSpec, rank: &str, simulator: u32, shared: &SharedMemory) -> Command {
-    let mut command = Command::new(&spec.program);
+/// Returns the command of the process of a node: program, arguments, variables and working folder.
+pub fn command(
+    spec: &JobSpec,
+    seating: &Seating,
+    node: usize,
+    rank: &str,
+    simulator: u32,
+    shared: &SharedMemory,
+) -> Command {
+    let Seat { application, job, rank: number } = seating.at(node).expect("a started process has a seat");
+    let (application, ranks) = (spec.application(application), seating.members(job).len());
+    let mut command = Command::new(application.program);
     command
-        .args(&spec.args)
+        .args(application.args)
         .envs(UNBUFFERED.into_iter().filter(|(name, _)| std::env::var_os(name).is_none()))
-        .envs(spec.env.iter().map(|(name, value)| (name, value)))
+        .envs(application.env.iter().map(|(name, value)| (name, value)))
         .env(env::RANK, rank)
-        .env(env::SIZE, spec.ranks.to_string())
+        .env(env::SIZE, ranks.to_string())
         .env(env::SIM_PID, simulator.to_string())
         .env(env::SIM_FD, shared.fd().to_string());
-    Pmi::add_variables(&mut command, rank, spec.ranks, (!spec.speaks_no_pmi).then(|| shared.fd()));
-    if !spec.preload.is_empty() {
-        command.env("LD_PRELOAD", preload(spec));
+    if (node, seating.nodes()) != (number, ranks) {
+        command.env(env::PLACE, node.to_string()).env(env::PLACES, seating.nodes().to_string());
+    }
+    Pmi::add_variables(&mut command, rank, ranks, (!spec.speaks_no_pmi).then(|| shared.fd()));
+    if !application.preload.is_empty() {
+        command.env("LD_PRELOAD", preload(application));
+    }
+    if let Some(folder) = application.folder {
+        command.current_dir(folder);
     }
     command
 }
 
 /// Returns the value of `LD_PRELOAD`: the job's libraries, followed by those of its environment, or else the inherited
 /// ones.
-fn preload(spec: &JobSpec) -> OsString {
-    let others = spec.variable("LD_PRELOAD").filter(|value| !value.is_empty());
-    let libraries = spec.preload.iter().map(|path| path.as_os_str().to_owned()).chain(others);
+fn preload(application: Application<'_>) -> OsString {
+    let others = application.variable("LD_PRELOAD").filter(|value| !value.is_empty());
+    let libraries = application.preload.iter().map(|path| path.as_os_str().to_owned()).chain(others);
     libraries.collect::<Vec<_>>().join(OsStr::new(":"))
 }
 
 /// Prepares the new process before it executes the program: it dies with the simulator, has the same addresses in every
-/// run, and keeps `socket` open as descriptor `number`, also in its child programs. Must neither allocate nor take a
-/// lock; the rustix functions are plain system calls.
-fn prepare(simulator: u32, socket: Option<RawFd>, number: RawFd) -> io::Result<()> {
+/// run, keeps `socket` open as descriptor `number`, also in its child programs, and works in `folder`. Must neither
+/// allocate nor take a lock; the rustix functions are plain system calls.
+fn prepare(simulator: u32, socket: Option<RawFd>, number: RawFd, folder: Option<&CStr>) -> io::Result<()> {
     const ASK: libc::c_ulong = 0xffff_ffff;
     set_parent_process_death_signal(Some(Signal::KILL))?;
     // SAFETY: descriptors are numbers, and the table belongs to the new process alone.
     if socket.is_some_and(|socket| unsafe { libc::dup2(socket, number) } == -1) {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the folder is a string.
+    if folder.is_some_and(|folder| unsafe { libc::chdir(folder.as_ptr()) } == -1) {
         return Err(io::Error::last_os_error());
     }
     // SAFETY: system calls that touch no memory.

@@ -12,6 +12,7 @@ use super::pmi_connections::Pmi;
 use super::polling_loop::{Location, Polling, PollingLoop};
 use super::prediction::Prediction;
 use super::process_tree;
+use super::seating::Seating;
 use super::shared_memory::{Payload, SharedMemory};
 use super::stopped_thread::StoppedThread;
 use super::thread_files::ThreadFiles;
@@ -29,6 +30,7 @@ use std::time::{Duration, Instant};
 /// exits.
 pub struct Job {
     pub(super) spec: JobSpec,
+    pub(super) seating: Seating,
     pub(super) shared: SharedMemory,
     pub(super) ranks: Vec<Rank>,
     pub(super) deadline: Option<Instant>,

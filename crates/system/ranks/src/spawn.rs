@@ -7,6 +7,7 @@ use super::output::Output;
 use super::parked_descriptors::park;
 use super::pmi_connections::Pmi;
 use super::program;
+use super::seating::Seating;
 use super::shared_memory::SharedMemory;
 use std::fs::File;
 use std::io::{self, IsTerminal};
@@ -15,6 +16,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 /// Starts a rank, forked from the server if there is one. Returns its process id.
 pub fn spawn(
     spec: &JobSpec,
+    seating: &Seating,
     rank: usize,
     shared: &SharedMemory,
     null_device: BorrowedFd<'_>,
@@ -26,11 +28,12 @@ pub fn spawn(
     let socket = socket.as_ref().map(AsFd::as_fd);
     // Ctrl-C reaches only the simulator, which then ends all ranks. Ranks are not in the terminal's foreground group
     // and must not read from it.
-    let terminal = if rank == 0 && io::stdin().is_terminal() { Some(pipe()?) } else { None };
-    let input = match (&terminal, rank) {
+    let is_first = seating.at(rank).is_some_and(|seat| (seat.job, seat.rank) == (0, 0));
+    let terminal = if is_first && io::stdin().is_terminal() { Some(pipe()?) } else { None };
+    let input = match (&terminal, is_first) {
         (Some((input, _)), _) => Some(input.as_fd()),
-        (None, 0) => None,
-        (None, _) => Some(null_device),
+        (None, true) => None,
+        (None, false) => Some(null_device),
     };
     let pipes = if output.is_some() { Some([pipe()?, pipe()?]) } else { None };
     let [out, err] = match &pipes {
@@ -40,7 +43,10 @@ pub fn spawn(
     let streams = [input, out, err];
     let id = match server {
         Some(server) => server.copy(rank, streams, socket)?,
-        None => program::start(spec, &rank.to_string(), shared, streams, socket)?,
+        None => {
+            let number = seating.at(rank).map_or(rank, |seat| seat.rank);
+            program::start(spec, seating, rank, &number.to_string(), shared, streams, socket)?
+        }
     };
     if let (Some(output), Some(pipes)) = (output, pipes) {
         output.add(rank, pipes.map(|(read, _)| park(read)))?;

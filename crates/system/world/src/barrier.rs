@@ -35,8 +35,14 @@ pub struct Barrier {
 }
 
 impl Barrier {
-    pub fn new(ranks: usize) -> Barrier {
-        Barrier { arrived: Vec::new(), present: vec![false; ranks], later: Vec::new(), members: ranks }
+    /// Creates a barrier of `members` of `ranks` ranks.
+    pub fn new(ranks: usize, members: usize) -> Barrier {
+        Barrier { arrived: Vec::new(), present: vec![false; ranks], later: Vec::new(), members }
+    }
+
+    /// Returns the number of participating ranks.
+    pub fn members(&self) -> usize {
+        self.members
     }
 
     /// Returns the number of ranks that have arrived in this round.
@@ -86,7 +92,7 @@ mod tests {
 
     #[test]
     fn a_rank_arrives_once_a_round() {
-        let mut barrier = Barrier::new(2);
+        let mut barrier = Barrier::new(2, 2);
         let (a, b, c) = (thread(0, 0), thread(0, 1), thread(0, 2));
         for (come, arrived) in [(a, 1), (b, 1), (c, 1)] {
             assert_eq!((barrier.arrive(come), barrier.arrived()), (vec![], arrived));
@@ -102,7 +108,7 @@ mod tests {
 
     #[test]
     fn barriers_do_not_wait_for_ranks_that_left() {
-        let mut barrier = Barrier::new(3);
+        let mut barrier = Barrier::new(3, 3);
         assert_eq!(barrier.arrive(thread(0, 0)), []);
         assert_eq!(barrier.arrive(thread(2, 0)), []);
         assert_eq!(barrier.leave(2), []);
@@ -114,7 +120,7 @@ mod tests {
 
     #[test]
     fn threads_pair_up_in_order_of_arrival() {
-        let mut barrier = Barrier::new(3);
+        let mut barrier = Barrier::new(3, 3);
         let order = [(2, 0), (2, 1), (0, 0), (0, 1), (1, 1)].map(|(rank, slot)| thread(rank, slot));
         let free = order.map(|caller| barrier.arrive(caller));
         assert_eq!(free[4], [order[0], order[2], order[4]]);

@@ -47,7 +47,7 @@ impl Processes {
                     }
                     Ok(Action::Wait(wait, limit)) => {
                         if let Some(message) = self.job.objection_to_wait(caller) {
-                            self.end = Some(End::BadProgram { rank, message });
+                            self.end_job(cluster, rank, End::BadProgram { rank, message });
                             return;
                         }
                         self.wait(cluster, caller, wait, limit);
@@ -67,7 +67,7 @@ impl Processes {
                     }
                 }
             }
-            if self.end.is_some() {
+            if self.is_over(rank) {
                 return;
             }
             next = self.pending(cluster, rank);
@@ -139,7 +139,9 @@ impl Processes {
             }
             Op::SpinDistance => {
                 let a = calls::SpinDistance::read(args);
-                let links = cluster.distance(a.from, a.to).ok_or(ReturnCode::ArgInvalid)?;
+                let [from, to] = [a.from, a.to].map(|place| self.node_of(rank, place));
+                let links = from.zip(to).and_then(|(from, to)| cluster.distance(from, to));
+                let links = links.ok_or(ReturnCode::ArgInvalid)?;
                 done(Reply::output(a.links, links))
             }
             Op::SpinSwitchAlloc => self.switch_alloc(cluster, call),

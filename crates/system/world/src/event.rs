@@ -16,6 +16,8 @@ pub enum Event {
     Accessed(Caller, Box<Access>),
     /// A call is made, after the CPU time used since the rank's last call.
     Call(Box<Call>),
+    /// A rank starts, later than others.
+    Start(u32),
     /// A rank's CPU completed a message of an rdma card.
     Completed(u32),
     /// A rank that polls its memory notices a write.
@@ -30,7 +32,7 @@ impl Event {
         let rank = match self {
             Event::Resume(caller, _) | Event::Accessed(caller, _) | Event::Timeout(caller, _) => caller.rank,
             Event::Call(call) => call.caller.rank,
-            Event::Completed(rank) | Event::Notice(rank) => *rank,
+            Event::Start(rank) | Event::Completed(rank) | Event::Notice(rank) => *rank,
         };
         rank as usize
     }

@@ -17,10 +17,11 @@ use super::end::End;
 use super::error::RunError;
 use super::event::{Cluster, Event};
 use super::failures::FailureError;
+use super::jobs::Tenant;
 use super::poll_state::Change;
 use super::processes::Processes;
 use super::wait::Wait;
-use ranks::{FreeRunReport, Job, Reply};
+use ranks::{FreeRunReport, Job, Reply, Seating};
 
 /// A job on a simulated machine.
 pub struct World {
@@ -34,9 +35,42 @@ impl World {
     /// # Errors
     /// If the machine's network cannot have a node for each rank.
     pub fn new(model: CardModel, job: Job, trace: Trace, listener: Listener) -> Result<World, cluster::NetError> {
+        World::with_rows(model, job, (trace, &[]), listener)
+    }
+
+    /// Creates a world like [`World::new`] whose nodes have these names in the timeline; none for "rank N".
+    ///
+    /// # Errors
+    /// If the machine's network cannot have a node for each rank.
+    pub fn with_rows(
+        model: CardModel,
+        job: Job,
+        trace: (Trace, &[String]),
+        listener: Listener,
+    ) -> Result<World, cluster::NetError> {
         let uid = rustix::process::geteuid().as_raw();
-        let cluster = Cluster::new(model, job.ranks(), uid, trace, listener)?;
+        let cluster = Cluster::with_rows(model, job.ranks(), uid, trace, listener)?;
         Ok(World { cluster, processes: Processes::new(job) })
+    }
+
+    /// Separates the jobs of the run, given in the order of [`ranks::Seating`]. Each has an end of its own.
+    pub fn separate(&mut self, tenants: Vec<Tenant>) {
+        self.processes.separate(&mut self.cluster, tenants);
+    }
+
+    /// Returns the end of each job after [`World::separate`]; `None` for one that a limit of the whole run has ended.
+    pub fn job_ends(&mut self) -> Vec<Option<End>> {
+        self.processes.job_ends(&mut self.cluster)
+    }
+
+    /// Returns the program, the job and the rank in it of each node.
+    pub fn seating(&self) -> &Seating {
+        self.processes.job.seating()
+    }
+
+    /// Returns the name of a rank for the user, such as "rank 3".
+    pub fn name(&self, rank: usize) -> String {
+        self.cluster.name(rank)
     }
 
     /// Runs the job to its end, and kills the ranks that still run then.
@@ -196,13 +230,7 @@ impl Ranks for Processes {
     }
 
     fn start(&mut self, cluster: &mut Cluster) -> Result<(), RunError> {
-        for rank in 0..self.ranks.len() {
-            self.start_rank(cluster, rank)?;
-            if self.end.is_some() {
-                break;
-            }
-        }
-        Ok(())
+        Ok(self.start_ranks(cluster)?)
     }
 
     fn end(&mut self) -> Option<End> {
@@ -217,7 +245,7 @@ impl Ranks for Processes {
         if let Some((rank, pause)) = self.job.poll() {
             self.paused(cluster, rank, pause);
         } else if let Some((rank, message)) = self.job.refusal() {
-            self.end = Some(End::BadProgram { rank, message });
+            self.end_job(cluster, rank, End::BadProgram { rank, message });
         } else if let Some((rank, pause)) = self.await_sleepers(cluster) {
             self.paused(cluster, rank, pause);
         } else {
@@ -234,6 +262,7 @@ impl Ranks for Processes {
                 None => self.resume(cluster, caller, Reply::new(ReturnCode::Ok)),
             },
             Event::Call(call) => self.call(cluster, *call),
+            Event::Start(rank) => self.start_rank(cluster, rank as usize)?,
             Event::Completed(rank) => self.completed(cluster, rank as usize),
             Event::Notice(rank) => {
                 if let Some(pause) = self.notice(cluster.now(), rank as usize) {
@@ -261,10 +290,10 @@ impl Ranks for Processes {
         Ok(())
     }
 
-    fn is_out_of_time(&mut self, rank: usize, _: &mut Cluster) -> Result<(), RunError> {
+    fn is_out_of_time(&mut self, rank: usize, cluster: &mut Cluster) -> Result<(), RunError> {
         // Events left behind by an ended rank may never happen.
         if self.ranks.get(rank).is_some_and(|rank| rank.status.is_none()) {
-            self.end = Some(End::OutOfTime { rank });
+            self.end_job(cluster, rank, End::OutOfTime { rank });
         }
         Ok(())
     }
@@ -305,7 +334,15 @@ impl Processes {
         if self.ranks.iter().all(|rank| rank.status.is_some()) {
             return End::Finished;
         }
-        let waits = (0..self.ranks.len()).map(|rank| self.describe_wait(cluster, rank)).collect();
+        if !self.tenants.list.is_empty() {
+            return End::Finished; // each job has its own end
+        }
+        self.deadlock(cluster, &(0..self.ranks.len()).collect::<Vec<_>>())
+    }
+
+    /// Returns the deadlock of these ranks.
+    pub(super) fn deadlock(&self, cluster: &mut Cluster, ranks: &[usize]) -> End {
+        let waits = ranks.iter().map(|rank| self.describe_wait(cluster, *rank)).collect();
         // The polls of parked threads since that time changed nothing.
         End::Deadlock {
             at: self.parked_releases.since().unwrap_or(cluster.now()),
@@ -315,19 +352,19 @@ impl Processes {
     }
 
     fn describe_wait(&self, cluster: &mut Cluster, number: usize) -> String {
-        let rank = &self.ranks[number];
+        let (rank, name) = (&self.ranks[number], cluster.name(number));
         match (&rank.status, rank.waits.iter().next().map(|(_, wait)| wait)) {
-            (Some(_), _) => format!("rank {number} has ended"),
+            (Some(_), _) => format!("{name} has ended"),
             (None, _) if self.job.polling(number).is_some() => self.describe_polling(cluster, number),
             (None, Some(Wait::Barrier(kind))) => {
-                let (name, arrived, ranks) = (kind.name(), self.arrived(*kind), self.ranks.len());
-                format!("rank {number} waits in {name}, where {arrived} of {ranks} ranks have come")
+                let (barrier, (arrived, ranks)) = (kind.name(), self.arrived(number, *kind));
+                format!("{name} waits in {barrier}, where {arrived} of {ranks} ranks have come")
             }
             (None, Some(Wait::Idle { .. } | Wait::Search { .. })) => {
-                format!("rank {number} polls for events that nothing will bring")
+                format!("{name} polls for events that nothing will bring")
             }
-            (None, Some(wait)) => format!("rank {number} waits in {}", wait.describe(cluster.card(number))),
-            (None, None) => format!("rank {number} waits outside of the library"),
+            (None, Some(wait)) => format!("{name} waits in {}", wait.describe(cluster.card(number))),
+            (None, None) => format!("{name} waits outside of the library"),
         }
     }
 }

@@ -6,6 +6,7 @@
 //! The modules, top-down; each uses only those below it:
 //!
 //! * `event_loop`: the ranks in the event loop, and [`World`], the public interface
+//! * `jobs`: several jobs on one cluster
 //! * `failures`: scheduled failures of ranks and cards
 //! * `pauses`: handles the pauses of ranks
 //! * `polling`: ranks that wait for their own memory to change
@@ -36,6 +37,7 @@ mod error;
 mod event;
 mod event_loop;
 mod failures;
+mod jobs;
 mod lookahead;
 mod outcome;
 mod parked_threads;
@@ -57,4 +59,5 @@ pub use end::End;
 pub use error::RunError;
 pub use event_loop::World;
 pub use failures::FailureError;
+pub use jobs::Tenant;
 pub use refusals::{Refusals, Refused};

@@ -87,11 +87,16 @@ impl Processes {
             Pause::Uninspectable { rank } => return Some((rank, self.uninspectable(cluster, rank))),
             Pause::Exited { rank, status } => {
                 self.exited(cluster, rank, status);
-                if rank != running && self.end.is_none() {
+                if rank != running && !self.is_over(running) {
                     return Some((running, self.job.wait(running)));
                 }
             }
-            Pause::Refused { rank, message } => self.end = Some(End::BadProgram { rank, message }),
+            Pause::Refused { rank, message } => {
+                self.end_job(cluster, rank, End::BadProgram { rank, message });
+                if rank != running && !self.is_over(running) {
+                    return Some((running, self.job.wait(running)));
+                }
+            }
             Pause::Interrupted { signal } => self.end = Some(End::Interrupted { signal, running, at }),
             Pause::TimedOut => self.end = Some(End::TimedOut { running, at, idle_since: self.parked_releases.since() }),
         }
@@ -114,7 +119,7 @@ impl Processes {
         state.waits.clear();
         let is_doomed = state.is_doomed;
         if status.success() && self.job.has_aborted(rank) {
-            self.end = Some(End::Aborted { rank });
+            self.end_job(cluster, rank, End::Aborted { rank });
         } else if status.success() || is_doomed {
             if is_doomed {
                 self.act(cluster, rank, |card, ports| card.process_dies(ports));
@@ -124,7 +129,7 @@ impl Processes {
             }
         } else {
             // The run ends here, so packets in flight to its card are not lost for another reason.
-            self.end = Some(End::RankFailed { rank, status, at: cluster.now() });
+            self.end_job(cluster, rank, End::RankFailed { rank, status, at: cluster.now() });
         }
     }
 }

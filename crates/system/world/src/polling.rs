@@ -132,6 +132,6 @@ impl Processes {
         };
         let place = polled().find(is_open).or_else(|| polled().next());
         let place = place.map_or(String::new(), |place| format!(" at {:#x}", place.address));
-        format!("rank {rank} spins on its own memory{place}, which nothing will change")
+        format!("{} spins on its own memory{place}, which nothing will change", cluster.name(rank))
     }
 }

@@ -15,6 +15,7 @@ use super::barrier::{Barrier, BarrierKind};
 use super::computation::Computation;
 use super::end::End;
 use super::event::{Cluster, Event};
+use super::jobs::Tenants;
 use super::poll_state::{Change, PollScope, PollState, next_poll};
 use super::refusals::Refusals;
 use super::search_streak::SearchStreak;
@@ -94,7 +95,9 @@ impl Watched {
 pub struct Processes {
     pub job: Job,
     pub ranks: Vec<Rank>,
-    barriers: [Barrier; 2],
+    /// Barriers of each job.
+    barriers: Vec<[Barrier; 2]>,
+    pub(super) tenants: Tenants,
     pub sleep_monitor: SleepMonitor,
     pub parked_releases: ParkedReleases,
     pub parking_limit: ParkingLimit,
@@ -112,10 +115,13 @@ impl Processes {
     /// Creates the state of a job's ranks, none of them started.
     pub fn new(job: Job) -> Processes {
         let (ranks, poll_limit) = (job.ranks(), job.poll_limit());
-        Processes {
+        let members = (0..job.seating().jobs()).map(|index| job.seating().members(index).len());
+        let barriers = members.map(|members| std::array::from_fn(|_| Barrier::new(ranks, members))).collect();
+        let mut processes = Processes {
             job,
             ranks: std::iter::repeat_with(Rank::default).take(ranks).collect(),
-            barriers: std::array::from_fn(|_| Barrier::new(ranks)),
+            barriers,
+            tenants: Tenants::default(),
             sleep_monitor: SleepMonitor::default(),
             parked_releases: ParkedReleases::new(poll_limit),
             parking_limit: ParkingLimit::of(ranks),
@@ -124,7 +130,11 @@ impl Processes {
             end: None,
             deaths: VecDeque::new(),
             reinspected_after: None,
+        };
+        for node in 0..ranks {
+            processes.ranks[node].status = processes.status_without_process(node);
         }
+        processes
     }
 
     /// Executes an action of a rank's card, and then resumes the rank's threads whose waits are over.
@@ -141,7 +151,7 @@ impl Processes {
 
     /// Shows a warning about a rank to the user.
     pub fn warn(&self, cluster: &mut Cluster, rank: usize, message: &str) {
-        cluster.warn(format!("rank {rank}: {message}"));
+        cluster.warn(format!("{}: {message}", cluster.name(rank)));
     }
 
     /// Makes a thread wait, for at most `limit`.
@@ -305,7 +315,8 @@ impl Processes {
     /// Records the arrival of a thread at a barrier. Returns true if it completes the round, after resuming the other
     /// threads.
     pub fn arrive(&mut self, cluster: &mut Cluster, caller: Caller, kind: BarrierKind) -> bool {
-        let released = self.barriers[kind as usize].arrive(caller);
+        let job = self.job.seating().job_of(caller.rank as usize);
+        let released = self.barriers[job][kind as usize].arrive(caller);
         for &other in &released {
             if other != caller && self.ranks[other.rank as usize].waits.end(other.slot).is_some() {
                 answer(cluster, other, Time::ZERO, Reply::new(ReturnCode::Ok));
@@ -314,15 +325,17 @@ impl Processes {
         !released.is_empty()
     }
 
-    /// Returns the number of ranks that have arrived in a barrier's present round.
-    pub fn arrived(&self, kind: BarrierKind) -> usize {
-        self.barriers[kind as usize].arrived()
+    /// Returns the number of ranks that have arrived in the present round of the barrier of a rank's job, and of all.
+    pub fn arrived(&self, rank: usize, kind: BarrierKind) -> (usize, usize) {
+        let barrier = &self.barriers[self.job.seating().job_of(rank)][kind as usize];
+        (barrier.arrived(), barrier.members())
     }
 
     /// Removes a rank with a scheduled failure from all barriers.
     pub fn leave_barriers(&mut self, cluster: &mut Cluster, rank: usize) {
-        for kind in 0..self.barriers.len() {
-            for caller in self.barriers[kind].leave(rank as u32) {
+        let job = self.job.seating().job_of(rank);
+        for kind in 0..self.barriers[job].len() {
+            for caller in self.barriers[job][kind].leave(rank as u32) {
                 if self.ranks[caller.rank as usize].waits.end(caller.slot).is_some() {
                     answer(cluster, caller, Time::ZERO, Reply::new(ReturnCode::Ok));
                 }

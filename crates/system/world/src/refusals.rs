@@ -12,6 +12,8 @@ use sim::Time;
 pub struct Refusals {
     kinds: BTreeMap<(&'static str, ReturnCode, String), Refused>,
     last: BTreeMap<usize, String>,
+    /// Names of the ranks for the user; empty for "rank N".
+    names: Vec<String>,
 }
 
 /// Refusals of one function with the same code because of the same argument.
@@ -35,6 +37,15 @@ impl Refused {
 }
 
 impl Refusals {
+    /// Names the ranks in messages for the user.
+    pub(super) fn set_names(&mut self, names: Vec<String>) {
+        self.names = names;
+    }
+
+    fn name(&self, rank: usize) -> String {
+        self.names.get(rank).cloned().unwrap_or_else(|| format!("rank {rank}"))
+    }
+
     /// Records a refusal of the function `name`. Returns a message for the user if it is the first of its kind. An
     /// empty queue or an unreached counter is no refusal.
     pub fn note(
@@ -57,15 +68,16 @@ impl Refusals {
             Refused { count: 0, rank, at, reason }
         });
         refused.count += 1;
-        is_first.then(|| format!("{name} returns {} to rank {rank} at {at}{why}", code.c_name()))
+        is_first.then(|| format!("{name} returns {} to {} at {at}{why}", code.c_name(), self.name(rank)))
     }
 
-    /// Returns a sentence for each function, code and argument.
-    pub fn sentences(&self) -> impl Iterator<Item = String> {
-        self.kinds().map(|(name, code, refused)| {
-            let Refused { count, rank, at, .. } = refused;
+    /// Returns a sentence for each function, code and argument whose first refusal was one of a rank that `concerns`.
+    pub fn sentences(&self, concerns: impl Fn(usize) -> bool) -> impl Iterator<Item = String> {
+        self.kinds().filter(move |(_, _, refused)| concerns(refused.rank)).map(|(name, code, refused)| {
+            let Refused { count, at, .. } = refused;
+            let rank = self.name(refused.rank);
             let times = if *count == 1 { "once".into() } else { format!("{count} times, first") };
-            format!("{name} has returned {}, {times} to rank {rank} at {at}{}", code.c_name(), refused.why())
+            format!("{name} has returned {}, {times} to {rank} at {at}{}", code.c_name(), refused.why())
         })
     }
 
@@ -104,7 +116,7 @@ mod tests {
         assert_eq!(note(2, "PtlEQGet", ReturnCode::EqEmpty, None, 8), None);
         assert!(note(1, "PtlPut", ReturnCode::Fail, None, 9).is_some());
         assert_eq!(
-            refusals.sentences().collect::<Vec<_>>(),
+            refusals.sentences(|_| true).collect::<Vec<_>>(),
             [
                 "PtlPut has returned PTL_ARG_INVALID, once to rank 2 at 8.000 ns: length: is 9",
                 "PtlPut has returned PTL_ARG_INVALID, 2 times, first to rank 3 at 7.000 ns: target_id: rank 7 of 3",

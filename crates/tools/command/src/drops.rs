@@ -124,6 +124,10 @@ fn explain(reason: DropReason) -> (&'static str, &'static str) {
             "append the entry before messages come, check match bits and PTL_ME_USE_ONCE, or append to the overflow list",
         ),
         DropReason::Permission => ("the entry is for another user", "set its uid to PTL_UID_ANY or the sender's"),
+        DropReason::Foreign => (
+            "the target is a node of another job",
+            "name nodes of the sender's job, in which rank r is node r; initiators see PTL_NI_PERM_VIOLATION for others",
+        ),
         DropReason::Operation => ("the entry does not permit the operation", "give it PTL_ME_OP_PUT or PTL_ME_OP_GET"),
         DropReason::NoHeader => (
             "no room was left for the headers of unexpected messages",

@@ -10,8 +10,10 @@ mod compute;
 mod environment;
 mod gdb;
 mod isolation;
+mod jobs;
 mod links;
 mod page;
+mod plan;
 mod provider;
 mod report;
 mod start;
@@ -52,6 +54,7 @@ use compute::Compute;
 use embedded::Program;
 use environment::variable;
 use isolation::{Isolation, Needs};
+use plan::{Application, Plan};
 use provider::Provider;
 use start::{Facts, Start};
 
@@ -65,16 +68,24 @@ const SKIPPED: i32 = 77;
 const NIC_KIND: &str = "SPIN_NIC";
 /// The variable that tells `libsimclock.so` that only the process which spinrun has started is a rank before it calls `libportals.so`.
 const PLAIN: &str = "SPIN_PLAIN";
+/// Forms of the command line.
+const USAGE: &str = "spinrun [OPTIONS] <PROGRAM>... [: [-n N] [-x NAME[=VALUE]] [--wdir DIR] <PROGRAM>...]...\n       \
+                     spinrun [OPTIONS] --jobs <FILE>";
+/// Reason for which the ranks of several programs are executed processes.
+const SEVERAL: &str = "the run has several programs";
 /// The exit status of a process that a signal has ended is this number plus the signal's.
 const SIGNALLED: i32 = 128;
 
 /// Run a program as N ranks on a simulated cluster with programmable network cards.
 ///
+/// Ranks of one job may run several programs, separated by colons: spinrun -n 2 ./server : -n 4 ./client. Each has its own
+/// -n, -x and --wdir. --jobs runs several jobs.
+///
 /// Exit status: that of the first rank that fails (128 + signal for a crash), 0 when all end with 0, 1 for a deadlock,
 /// a program that cannot run, --fail-on-drop and --fail-on-handler-error, 2 for wrong usage or a bad machine file, 124
-/// after --timeout.
+/// after --timeout. With --jobs: that of the first job of the file that fails.
 #[derive(Debug, Parser)]
-#[command(name = "spinrun", version)]
+#[command(name = "spinrun", version, override_usage = USAGE)]
 struct Options {
     /// Number of ranks
     #[arg(short, long = "ranks", visible_alias = "np", value_name = "N", default_value_t = 1,
@@ -234,16 +245,26 @@ struct Options {
         may need more polls; 300,000 take about a second of real time. Each waiting thread polls 1000 times in any case."
     )]
     poll_limit: u64,
-    /// Set an environment variable for the ranks
-    #[arg(short = 'x', long = "env", value_name = "NAME=VALUE", value_parser = parse_variable)]
+    /// Set an environment variable for the ranks of a program; NAME alone takes the value of spinrun's variable
+    #[arg(short = 'x', long = "env", value_name = "NAME[=VALUE]", value_parser = parse_variable)]
     env: Vec<(OsString, OsString)>,
+    /// Working folder of the ranks of a program
+    #[arg(long, value_name = "DIR")]
+    wdir: Option<PathBuf>,
+    /// Run the jobs of a TOML file, which share the simulated network, instead of one program (docs/sharing.md)
+    #[arg(long, value_name = "FILE",
+          conflicts_with_all = ["n", "env", "wdir", "gdb", "fail", "kill_card", "compute", "program"])]
+    jobs: Option<PathBuf>,
     #[command(flatten)]
     noise: noise::Arguments,
     #[command(flatten)]
     failures: failures::Arguments,
     /// The program and its arguments
-    #[arg(required = true, trailing_var_arg = true, value_name = "PROGRAM")]
+    #[arg(required_unless_present = "jobs", trailing_var_arg = true, value_name = "PROGRAM")]
     program: Vec<OsString>,
+    /// Programs after colons
+    #[arg(skip)]
+    others: Vec<Application>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -276,6 +297,18 @@ enum RunError {
     Start { program: PathBuf, objection: String },
     #[error("--isolation thread: ranks of {} cannot be threads: {objection}; use --isolation auto", program.display())]
     Isolation { program: PathBuf, objection: String },
+    #[error(transparent)]
+    Jobs(#[from] jobs::JobsError),
+    #[error(
+        "--jobs: the network has switches with handlers, which are not divided among jobs: run one job, or unset network.switch.handlers"
+    )]
+    Switches,
+    #[error("--wdir: cannot enter {}: {error}", path.display())]
+    Wdir { path: PathBuf, error: io::Error },
+    #[error("{} ranks: a job has 1 to {max} ranks", .0, max = Job::MAX_RANKS)]
+    TooMany(u64),
+    #[error("{0} programs: a job has 1 to {max} programs", max = plan::MAX_PROGRAMS)]
+    TooManyPrograms(usize),
     #[error(transparent)]
     Compute(#[from] compute::ComputeError),
     #[error("{0} is a source, no program: compile it with spincc, such as `spincc -O2 -o {1} {0}`, and run ./{1}")]
@@ -323,6 +356,11 @@ impl RunError {
             | RunError::Start { .. }
             | RunError::Isolation { .. }
             | RunError::Source(..)
+            | RunError::Jobs(_)
+            | RunError::Switches
+            | RunError::Wdir { .. }
+            | RunError::TooMany(_)
+            | RunError::TooManyPrograms(_)
             | RunError::Compute(_) => 2,
             _ => 1,
         }
@@ -351,17 +389,52 @@ pub fn main() -> ExitCode {
 }
 
 impl Options {
-    /// Parses the command line. As with mpirun, `-np N` means `-n N`, but clap reads it as `-n p N`.
+    /// Parses the command line.
     fn of_command_line() -> Options {
-        let mut words: Vec<OsString> = std::env::args_os().collect();
-        let parsed = Options::try_parse_from(&words);
-        match (parsed, words.iter().position(|word| word == "-np")) {
-            (Err(_), Some(at)) => {
-                words[at] = "--np".into();
-                Options::parse_from(words)
-            }
-            (parsed, _) => parsed.unwrap_or_else(|error| error.exit()),
+        let words: Vec<OsString> = std::env::args_os().collect();
+        let mut parts = plan::split(&words).into_iter();
+        let mut options: Options = plan::parse(parts.next().unwrap_or_default()).unwrap_or_else(|error| error.exit());
+        if options.jobs.is_some() && parts.len() > 0 {
+            Options::command()
+                .error(clap::error::ErrorKind::ArgumentConflict, "--jobs runs the programs of its file: give none")
+                .exit();
         }
+        options.others = parts.map(|part| plan::further(part).unwrap_or_else(|error| error.exit())).collect();
+        options
+    }
+
+    /// Returns the programs and jobs to run.
+    fn plan(&self) -> Result<Plan, RunError> {
+        let plan = match &self.jobs {
+            Some(file) => jobs::read(file)?,
+            None => {
+                let first = Application {
+                    words: self.program.clone(),
+                    ranks: self.n,
+                    env: self.env.clone(),
+                    folder: self.wdir.clone(),
+                    job: 0,
+                    nodes: Vec::new(),
+                };
+                let applications = std::iter::once(first).chain(self.others.iter().cloned()).collect();
+                Plan { applications, jobs: Vec::new() }
+            }
+        };
+        let ranks = plan.applications.iter().map(|application| u64::from(application.ranks)).sum();
+        if ranks > Job::MAX_RANKS as u64 {
+            return Err(RunError::TooMany(ranks));
+        }
+        if plan.jobs.is_empty() && plan.applications.len() > plan::MAX_PROGRAMS {
+            return Err(RunError::TooManyPrograms(plan.applications.len()));
+        }
+        for application in &plan.applications {
+            refuse_source(Path::new(&application.words[0]))?;
+            if let Some(path) = &application.folder {
+                let entered = fs::read_dir(path).map(drop);
+                entered.map_err(|error| RunError::Wdir { path: path.clone(), error })?;
+            }
+        }
+        Ok(plan)
     }
 
     /// Lets the run write the files of `--report`.
@@ -378,18 +451,18 @@ impl Options {
 
 /// Runs the program on the simulated machine. Returns the exit status.
 fn run(options: &Options) -> Result<u8, RunError> {
-    refuse_source(Path::new(&options.program[0]))?;
+    let plan = &options.plan()?;
     let sdk = Sdk::find()?;
     let model = load_machine(options, &sdk)?;
     let lib_dir = sdk.lib_dir()?;
     // Ranks load libraries by this name of the folder as long as the job runs.
     let listed = Listable::new(lib_dir.clone()).map_err(|error| RunError::Folder { path: lib_dir.clone(), error })?;
-    let spec = job_spec(options, &sdk, &model, &lib_dir, listed.name())?;
+    let spec = job_spec(options, plan, &sdk, &model, &lib_dir, listed.name())?;
     if spec.must_wait() && spec.post_ahead > 0 {
         eprintln!("spinrun: note: --post-ahead has no effect with --fail, --kill-card and --compute");
     }
     let mut job = Job::new(spec)?;
-    let computation = options.compute.computation(options.n as usize)?;
+    let computation = options.compute.computation(job.ranks())?;
     // Open files before the run: results would be lost if they could not be written.
     let recording = match &options.compute {
         Compute::Record(path) => Some((path, Output::create(path).map_err(RunError::write(path))?)),
@@ -405,8 +478,16 @@ fn run(options: &Options) -> Result<u8, RunError> {
     };
     job.set_deadline(options.timeout.map(|limit| Instant::now() + limit));
     let found = Rc::new(Cell::new(0));
-    let model = observe_handlers(model, options)?;
-    let mut world = World::new(model, job, trace, card_messages::listener("spinrun", options.verbose, found.clone()))?;
+    let model = observe_handlers(model, options, plan)?;
+    let rows = plan.rows(job.seating());
+    let listener = card_messages::listener("spinrun", options.verbose, found.clone());
+    let mut world = World::with_rows(model, job, (trace, &rows), listener)?;
+    if !plan.jobs.is_empty() {
+        if !world.switches().is_empty() {
+            return Err(RunError::Switches);
+        }
+        world.separate(plan.jobs.clone());
+    }
     world.set_computation(computation);
     let noise = options.noise.noise();
     if let Some(noise) = &noise {
@@ -420,7 +501,7 @@ fn run(options: &Options) -> Result<u8, RunError> {
     let task = Task::Simulated { now: &|| reached.now(), events: &|| reached.events() };
     let when = options.progress.unwrap_or_else(|| progress_by_default(options));
     let end = progress::watch("spinrun", Some(when), &task, || world.run()).0?;
-    warn_of_run(&world, &end, options);
+    warn_of_run(&world, &end, options, plan);
     let lost_packets = failures.as_ref().map(|failures| world.lost_packets(failures.losses.len()));
     if let Some(links) = world.links(report::BUSIEST) {
         report::tell_links(&links);
@@ -429,23 +510,19 @@ fn run(options: &Options) -> Result<u8, RunError> {
     tell_lost_packets(&cards, lost_packets.as_deref());
     let flow_control = cards.iter().map(|card| card.flow_control).sum();
     let lost = drops::sentences(&merge_drops(cards.iter().map(|card| &card.counts.drops)), flow_control);
-    if !matches!(end, End::Deadlock { .. }) {
+    let ends = world.job_ends();
+    if !ends.iter().flatten().chain([&end]).any(|end| matches!(end, End::Deadlock { .. })) {
         lost.iter().for_each(|sentence| eprintln!("spinrun: warning: {sentence}"));
     }
-    let doubts: Vec<String> = lost.iter().cloned().chain(world.refusals().sentences()).collect();
-    let status = tell(&end, &doubts, options);
-    if let (End::RankFailed { rank, .. }, true) = (&end, status > 0 && status != SKIPPED as u8)
-        && let Some(refusal) = world.refusals().last(*rank)
-    {
-        eprintln!("spinrun:   rank {rank}'s last refused call: {refusal}");
-    }
-    let status = match status {
-        0 => judge(options, &lost, &cards, found.get()),
-        status => status,
+    let statuses = tell_ends(&world, &end, &ends, &lost, plan);
+    let status = match statuses.iter().copied().find(|status| *status > 0) {
+        None => judge(options, plan, &lost, &cards, found.get()),
+        Some(status) => status,
     };
     if let Some((path, output)) = report {
-        let text =
-            report::json(&world, &end, noise.as_ref(), failures.as_ref().zip(lost_packets.as_deref()), options.profile);
+        let failures = failures.as_ref().zip(lost_packets.as_deref());
+        let jobs = report::Jobs { plan, ends: &ends, statuses: &statuses };
+        let text = report::json(&world, &end, noise.as_ref(), failures, options.profile, &jobs);
         output::complete(output, path, |out| out.write_all(text.as_bytes())).map_err(RunError::write(path))?;
     }
     if let (Some((path, output)), Some(times)) = (recording, world.computation().recorded()) {
@@ -461,33 +538,91 @@ fn run(options: &Options) -> Result<u8, RunError> {
 /// `lib_dir` is the folder with libraries, and `listed` a name of it that a list may contain.
 fn job_spec(
     options: &Options,
+    plan: &Plan,
     sdk: &Sdk,
     machine: &Machine,
     lib_dir: &Path,
     listed: &Path,
 ) -> Result<JobSpec, RunError> {
-    let mut env: Vec<_> = pmi_library(lib_dir);
-    env.push((NIC_KIND.into(), machine.nic.kind.name().into()));
-    env.extend(clocks::variables(options.clock, options.clock_start));
+    let mut common = vec![(NIC_KIND.into(), machine.nic.kind.name().into())];
+    common.extend(clocks::variables(options.clock, options.clock_start));
     if options.clock == Clock::Real && options.clock_start.is_some() {
         eprintln!("spinrun: note: --clock-start has no effect without --clock simulated");
     }
     let provider = Provider::find(sdk, lib_dir).map_err(RunError::Provider)?;
-    env.extend(provider.iter().flat_map(Provider::variables));
-    env.extend(options.env.iter().cloned()); // later values win, so the user's follow
+    common.extend(provider.iter().flat_map(Provider::variables));
     // Do not build the provider if the user supplies one.
-    let is_given = options.env.iter().any(|(name, _)| name == provider::PATH);
+    let names_provider = |application: &Application| application.env.iter().any(|(name, _)| name == provider::PATH);
+    let is_given = plan.applications.iter().all(names_provider);
     let provider =
         provider.map(|provider| ProviderBuilder::new(move || if is_given { Ok(()) } else { provider.make() }));
-    let program = &options.program[0];
-    let threads = threads(options, &env)?;
+    let mut starts = Vec::new();
+    for application in &plan.applications {
+        let mut env = pmi_library(lib_dir, application.job);
+        env.extend(common.iter().cloned());
+        env.extend(application.env.iter().cloned()); // later values win, so the user's follow
+        starts.push(program_start(options, plan, application, env, (lib_dir, listed), provider.as_ref())?);
+    }
+    let speaks_no_pmi = starts.iter().all(|start| start.speaks_no_pmi);
+    let mut starts = starts.into_iter();
+    let first = starts.next().expect("a plan has a program");
+    let ranks::Program { program, args, ranks, env, preload, folder, nodes, .. } = first.program;
+    Ok(JobSpec {
+        program,
+        args,
+        ranks,
+        env,
+        preload,
+        folder,
+        nodes,
+        others: starts.map(|start| start.program).collect(),
+        job_names: plan.jobs.iter().map(|job| job.name.clone()).collect(),
+        tag_output: options.tag_output,
+        compute_scale_milli: options.compute.scale(),
+        serve_copies: false,
+        busy_wait_quantum: busy_wait_quantum(options).0,
+        cpu_limit: Some(Duration::from_millis(options.patience)),
+        post_ahead: options.post_ahead,
+        poll_limit: Some(options.poll_limit),
+        waits: options.failures.kills(),
+        adapts_affinity: options.bind_to == BindTo::Auto && first.threads.is_none(),
+        forks: first.forks,
+        embedded: first.threads,
+        speaks_no_pmi,
+        provider,
+    })
+}
+
+/// Start of the ranks of a program.
+struct ProgramStart {
+    program: ranks::Program,
+    speaks_no_pmi: bool,
+    /// True if the ranks are copies of one process.
+    forks: bool,
+    /// The program, if its ranks are threads of this process.
+    threads: Option<Rc<Program>>,
+}
+
+/// Returns the start of the ranks of a program with these variables. `lib_dir` is the folder with libraries, and
+/// `listed` a name of it that a list may contain.
+fn program_start(
+    options: &Options,
+    plan: &Plan,
+    application: &Application,
+    mut env: Vec<(OsString, OsString)>,
+    (lib_dir, listed): (&Path, &Path),
+    provider: Option<&ProviderBuilder>,
+) -> Result<ProgramStart, RunError> {
+    let program = &application.words[0];
+    let threads = threads(options, plan, application, &env)?;
     // The libraries of a program whose ranks are threads are known, and the system's loader takes a while to list them.
     let libraries = match threads {
         Ok(_) => Vec::new(),
         Err(_) => links::of(program, &env, (listed != lib_dir).then_some(listed))
             .map_err(|why| RunError::Libraries { program: program.into(), why })?,
     };
-    if let Some(objection) = foreign_mpi(options, &libraries, provider.as_ref()) {
+    let ranks = plan.ranks_of_job(application.job);
+    if let Some(objection) = foreign_mpi(ranks, &application.env, &libraries, provider) {
         return Err(RunError::Mpi { program: program.into(), objection });
     }
     env.extend(lenient_sanitizer(&libraries, &env));
@@ -498,41 +633,41 @@ fn job_spec(
     if preloaded.is_only_for_clocks {
         env.push((PLAIN.into(), "1".into()));
     }
-    let facts = Facts::of(program, &libraries, |name| variable(&env, name));
-    let copies = options.start.decide(&facts, options.n, options.compute.scale() != 0);
+    let mut facts = Facts::of(program, &libraries, |name| variable(&env, name));
+    if !plan.is_simple() {
+        facts.objection.get_or_insert_with(|| SEVERAL.into());
+    }
+    let copies = options.start.decide(&facts, application.ranks, options.compute.scale() != 0);
     let copies = copies.map_err(|objection| RunError::Start { program: program.into(), objection })?;
-    if options.verbose && options.n > 1 && threads.is_err() {
+    if options.verbose && plan.ranks() > 1 && threads.is_err() {
         match &copies {
             Ok(()) => eprintln!("spinrun: ranks are copies of one process (--start fork)"),
             Err(why) => eprintln!("spinrun: each rank executes {} (--start exec): {why}", program.display()),
         }
     }
-    Ok(JobSpec {
-        program: program.clone(),
-        args: options.program[1..].to_vec(),
-        ranks: options.n as usize,
-        env,
-        tag_output: options.tag_output,
-        preload: preloaded.libraries.iter().map(|library| listed.join(library)).collect(),
-        compute_scale_milli: options.compute.scale(),
-        serve_copies: false,
-        busy_wait_quantum: busy_wait_quantum(options).0,
-        cpu_limit: Some(Duration::from_millis(options.patience)),
-        post_ahead: options.post_ahead,
-        poll_limit: Some(options.poll_limit),
-        waits: options.failures.kills(),
-        adapts_affinity: options.bind_to == BindTo::Auto && threads.is_err(),
-        forks: copies.is_ok() && threads.is_err(),
-        embedded: threads.ok(),
+    let preload = preloaded.libraries.iter().map(|library| listed.join(library)).collect();
+    Ok(ProgramStart {
+        program: application.start(env, preload),
         speaks_no_pmi: facts.speaks_no_pmi,
-        provider,
+        forks: copies.is_ok() && threads.is_err(),
+        threads: threads.ok(),
     })
 }
 
 /// Returns the program if its ranks are threads of this process, or else the reason why they are processes.
-fn threads(options: &Options, env: &[(OsString, OsString)]) -> Result<Result<Rc<Program>, String>, RunError> {
-    let program = &options.program[0];
-    let facts = Facts::of(program, &[], |name| variable(env, name));
+fn threads(
+    options: &Options,
+    plan: &Plan,
+    application: &Application,
+    env: &[(OsString, OsString)],
+) -> Result<Result<Rc<Program>, String>, RunError> {
+    let program = &application.words[0];
+    let mut facts = Facts::of(program, &[], |name| variable(env, name));
+    if !plan.is_simple() {
+        facts.objection = Some(SEVERAL.into());
+    } else if application.folder.is_some() {
+        facts.objection = Some("--wdir is a folder of processes".into());
+    }
     let needs = Needs {
         measures: options.compute.scale() != 0,
         simulates_clocks: options.clock == Clock::Simulated,
@@ -550,17 +685,17 @@ fn threads(options: &Options, env: &[(OsString, OsString)]) -> Result<Result<Rc<
 }
 
 /// Adds the profile, the debugger, the sanitizer and the free printing that the options request for handlers.
-fn observe_handlers(model: CardModel, options: &Options) -> Result<CardModel, RunError> {
+fn observe_handlers(model: CardModel, options: &Options, plan: &Plan) -> Result<CardModel, RunError> {
     let observation =
         Observation { sanitize: options.sanitize, free_prints: options.print_free, profile: options.profile };
     let model = match &options.gdb {
         Some(place) => {
-            let gdb = gdb::Gdb::new(place.clone(), Path::new(&options.program[0]), &model.hpu.kind, options.gdb_port);
-            let gdb = gdb.map_err(RunError::Gdb)?;
-            match u32::try_from(place.rank) {
-                Ok(rank) if rank < options.n => model.debugged(rank, Box::new(gdb))?,
-                _ => return Err(RunError::GdbRank { rank: place.rank, last: options.n - 1 }),
-            }
+            let Some(application) = plan.application_of_rank(place.rank) else {
+                return Err(RunError::GdbRank { rank: place.rank, last: plan.ranks() - 1 });
+            };
+            let program = Path::new(&application.words[0]);
+            let gdb = gdb::Gdb::new(place.clone(), program, &model.hpu.kind, options.gdb_port);
+            model.debugged(place.rank as u32, Box::new(gdb.map_err(RunError::Gdb)?))?
         }
         None => model,
     };
@@ -568,15 +703,15 @@ fn observe_handlers(model: CardModel, options: &Options) -> Result<CardModel, Ru
 }
 
 /// Warns of free computation, repeated warnings, unused ranks, and recorded computation and failures left over.
-fn warn_of_run(world: &World, end: &End, options: &Options) {
+fn warn_of_run(world: &World, end: &End, options: &Options, plan: &Plan) {
     if options.clock == Clock::Simulated {
-        options.compute.tell_if_free(options.n, world.now());
+        options.compute.tell_if_free(plan.ranks(), world.now());
     }
     for (message, count) in world.repeated_warnings() {
         eprintln!("spinrun: warning: ({count} times) {message}");
     }
-    if *end == End::Finished && options.n > 1 && !world.has_heard_ranks() {
-        let (program, n) = (options.program[0].to_string_lossy(), options.n);
+    if *end == End::Finished && plan.ranks() > 1 && plan.jobs.is_empty() && !world.has_heard_ranks() {
+        let (program, n) = (plan.title(0), plan.ranks());
         eprintln!(
             "spinrun: warning: no rank has used Portals or PMI: {n} copies of {program} have run, each by itself (for MPI \
              programs see docs/mpi.md)"
@@ -620,8 +755,8 @@ fn refuse_source(program: &Path) -> Result<(), RunError> {
 }
 
 /// Returns the exit status of a run whose ranks all succeeded: 1 if an option makes it fail.
-fn judge(options: &Options, lost: &[String], cards: &[Stats], found: u64) -> u8 {
-    let program = options.program[0].to_string_lossy();
+fn judge(options: &Options, plan: &Plan, lost: &[String], cards: &[Stats], found: u64) -> u8 {
+    let program = options.jobs.as_ref().map_or_else(|| plan.title(0), |file| file.display().to_string());
     let errors: u64 = cards.iter().flat_map(|card| card.handlers.values()).map(|handler| handler.errors).sum();
     let is_lossy = options.fail_on_drop && !lost.is_empty();
     let has_failed = options.fail_on_handler_error && errors > 0;
@@ -638,12 +773,15 @@ fn judge(options: &Options, lost: &[String], cards: &[Stats], found: u64) -> u8 
 }
 
 /// Returns the variables that point programs which load a PMI library at run time to `libpmi.so`, as Open MPI 4 does
-/// for Flux. The job id separates files of concurrent jobs.
-fn pmi_library(lib_dir: &Path) -> Vec<(OsString, OsString)> {
+/// for Flux. The job id separates files of concurrent jobs, also of those of one run.
+fn pmi_library(lib_dir: &Path, job: usize) -> Vec<(OsString, OsString)> {
     let library = Some(lib_dir.join("libpmi.so")).filter(|library| library.is_file());
-    let job = || std::process::id().to_string().into();
+    let id = match job {
+        0 => std::process::id().to_string(),
+        job => format!("{}{job:05}", std::process::id()),
+    };
     library.map_or(Vec::new(), |library| {
-        vec![("FLUX_PMI_LIBRARY_PATH".into(), library.into()), ("FLUX_JOB_ID".into(), job())]
+        vec![("FLUX_PMI_LIBRARY_PATH".into(), library.into()), ("FLUX_JOB_ID".into(), id.into())]
     })
 }
 
@@ -676,9 +814,14 @@ fn preloaded(libraries: &[PathBuf], clock: Clock, lib_dir: &Path) -> Preloaded {
 }
 
 /// Returns the reason for which the job cannot use the MPI library linked by the program.
-fn foreign_mpi(options: &Options, libraries: &[PathBuf], provider: Option<&ProviderBuilder>) -> Option<String> {
-    let variable = |name: &str| variable(&options.env, name);
-    ranks::mpi::judge(libraries.iter().map(PathBuf::as_path), variable).objection(options.n as usize, provider)
+fn foreign_mpi(
+    ranks: u32,
+    env: &[(OsString, OsString)],
+    libraries: &[PathBuf],
+    provider: Option<&ProviderBuilder>,
+) -> Option<String> {
+    let variable = |name: &str| variable(env, name);
+    ranks::mpi::judge(libraries.iter().map(PathBuf::as_path), variable).objection(ranks as usize, provider)
 }
 
 /// Returns a variable that permits GCC's address sanitizer, which demands to be the first library, to be loaded after
@@ -733,10 +876,35 @@ fn load_machine(options: &Options, sdk: &Sdk) -> Result<CardModel, RunError> {
     Ok(machine)
 }
 
-/// Prints the reason of a failed run and returns its exit status. Lost messages and refused calls (`doubts`) may be the
+/// Prints the reasons of a failed run, and of each failed job. Returns the exit status of each job.
+fn tell_ends(world: &World, end: &End, ends: &[Option<End>], lost: &[String], plan: &Plan) -> Vec<u8> {
+    let told = |(job, end): (usize, &End)| {
+        // Lost messages are not known by job.
+        let is_of_job =
+            |node: usize| plan.jobs.is_empty() || world.seating().at(node).is_some_and(|seat| seat.job == job);
+        let doubts: Vec<String> = lost.iter().cloned().chain(world.refusals().sentences(is_of_job)).collect();
+        let status = tell(end, &doubts, plan, world, job);
+        if let (End::RankFailed { rank, .. }, true) = (end, status > 0 && status != SKIPPED as u8)
+            && let Some(refusal) = world.refusals().last(*rank)
+        {
+            eprintln!("spinrun:   {}'s last refused call: {refusal}", world.name(*rank));
+        }
+        status
+    };
+    if ends.is_empty() {
+        return vec![told((0, end))];
+    }
+    // A limit of the whole run is told once.
+    let of_run = ends.contains(&None).then(|| told((0, end)));
+    let own = ends.iter().enumerate().map(|(job, end)| end.as_ref().map(|end| told((job, end))));
+    own.map(|status| status.or(of_run).unwrap_or(0)).collect()
+}
+
+/// Prints the reason of a failed run or job and returns its exit status. Lost messages and refused calls (`doubts`) may be the
 /// cause of a deadlock.
-fn tell(end: &End, doubts: &[String], options: &Options) -> u8 {
-    let program = options.program[0].to_string_lossy();
+fn tell(end: &End, doubts: &[String], plan: &Plan, world: &World, job: usize) -> u8 {
+    let rank_in_job = |node: usize| world.seating().at(node).map_or(node, |seat| seat.rank);
+    let program_of = |node: usize| plan.program_of(world.seating(), node);
     match end {
         End::Finished | End::Aborted { .. } => 0,
         End::RankFailed { rank, status, at } => {
@@ -745,6 +913,7 @@ fn tell(end: &End, doubts: &[String], options: &Options) -> u8 {
                 // A skipped test prints its own report.
                 (Some(code @ SKIPPED), _) => code as u8,
                 (Some(code), _) => {
+                    let (program, rank) = (program_of(*rank), rank_in_job(*rank));
                     eprintln!("spinrun: {program}: rank {rank} exited with status {code} at {at} of simulated time");
                     code as u8
                 }
@@ -753,9 +922,10 @@ fn tell(end: &End, doubts: &[String], options: &Options) -> u8 {
                 (None, signal) => {
                     let signal = signal.unwrap_or(0);
                     let name = signal_name(signal);
+                    let (program, rank) = (program_of(*rank), rank_in_job(*rank));
                     eprintln!("spinrun: {program}: rank {rank} was ended by {name} at {at} of simulated time");
                     if signal == libc::SIGBUS
-                        && let Some(why) = leftovers::shortage(options.n as usize)
+                        && let Some(why) = leftovers::shortage(plan.ranks() as usize)
                     {
                         eprintln!("spinrun:   {why}");
                     }
@@ -764,10 +934,11 @@ fn tell(end: &End, doubts: &[String], options: &Options) -> u8 {
             }
         }
         End::BadProgram { rank, message } => {
-            eprintln!("spinrun: {program}: rank {rank}: {message}");
+            eprintln!("spinrun: {}: rank {}: {message}", program_of(*rank), rank_in_job(*rank));
             1
         }
         End::Deadlock { at, waits, polls } => {
+            let program = plan.label(job);
             eprintln!("spinrun: {program}: deadlock at {at} of simulated time: nothing is under way that could go on");
             for line in merged(waits).iter().chain(doubts) {
                 eprintln!("spinrun:   {line}");
@@ -782,14 +953,17 @@ fn tell(end: &End, doubts: &[String], options: &Options) -> u8 {
         }
         End::Interrupted { signal, running, at } => {
             let name = signal_name(*signal);
-            eprintln!("spinrun: interrupted by {name} at {at} of simulated time, in rank {running}'s own code");
+            let running = world.name(*running);
+            eprintln!("spinrun: interrupted by {name} at {at} of simulated time, in {running}'s own code");
             (SIGNALLED + signal) as u8
         }
         End::OutOfTime { rank } => {
             let limit = Time::LIMIT.as_ps() / 1_000_000_000_000;
             eprintln!(
-                "spinrun: {program}: simulated time has reached its limit of {limit} s (2^63 ps): what comes next, at rank \
-                 {rank}, is later"
+                "spinrun: {}: simulated time has reached its limit of {limit} s (2^63 ps): what comes next, at rank {}, is \
+                 later",
+                program_of(*rank),
+                rank_in_job(*rank)
             );
             1
         }
@@ -797,8 +971,9 @@ fn tell(end: &End, doubts: &[String], options: &Options) -> u8 {
             let idle = idle_since.map_or(String::new(), |since| {
                 format!("; nothing has been under way since {since}, and ranks have only polled")
             });
+            let (program, running) = (program_of(*running), world.name(*running));
             eprintln!(
-                "spinrun: {program}: time limit reached at {at} of simulated time, in rank {running}'s own code{idle}"
+                "spinrun: {program}: time limit reached at {at} of simulated time, in {running}'s own code{idle}"
             );
             TIMED_OUT
         }
@@ -880,6 +1055,11 @@ fn parse_quantum(text: &str) -> Result<Quantum, String> {
 }
 
 fn parse_variable(text: &str) -> Result<(OsString, OsString), String> {
-    let (name, value) = text.split_once('=').ok_or("is NAME=VALUE")?;
-    Ok((name.into(), value.into()))
+    match text.split_once('=') {
+        Some((name, value)) => Ok((name.into(), value.into())),
+        None => match std::env::var_os(text) {
+            Some(value) => Ok((text.into(), value)),
+            None => Err("is no variable of spinrun's environment: set it, or give a value as NAME=VALUE".into()),
+        },
+    }
 }

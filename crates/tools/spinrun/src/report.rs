@@ -13,12 +13,14 @@ use serde::Serialize;
 use serde_json::Value;
 use sim::Time;
 use sim::noise::Noise;
-use world::{End, Failures, HostTraffic, Refused, World};
+use world::{End, Failures, HostTraffic, Refused, Tenant, World};
 
 use command::drops::{self, DropReport};
 use command::failures;
 use command::noise::describe;
 use command::transport::{self, Transport};
+
+use super::plan::{Application, Plan};
 
 #[derive(Serialize)]
 struct Report<'a> {
@@ -27,6 +29,12 @@ struct Report<'a> {
     machine: &'a str,
     nic: &'static str,
     ranks: usize,
+    /// Programs of the ranks; only if there are several.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    programs: Vec<ProgramReport>,
+    /// Jobs; only with `--jobs`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    jobs: Vec<JobReport<'a>>,
     end: EndReport,
     /// Simulated time at the end of the run.
     end_ps: u64,
@@ -58,6 +66,58 @@ struct Report<'a> {
     /// Source lines of each handler, those with the most instructions first; only with `--profile`.
     #[serde(skip_serializing_if = "Option::is_none")]
     profile: Option<BTreeMap<String, Vec<LineReport>>>,
+}
+
+/// Program of some ranks of a run with several programs.
+#[derive(Serialize)]
+struct ProgramReport {
+    program: String,
+    arguments: Vec<String>,
+    /// Name of its job; only with `--jobs`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    job: Option<String>,
+    /// Its ranks in the job, and their places in the lists of ranks and cards of this report.
+    ranks: Vec<usize>,
+    nodes: Vec<usize>,
+    /// Statistics of the handlers of its cards together, by name.
+    handlers: BTreeMap<String, HandlerReport>,
+    /// Source lines of each of these handlers; only with `--profile`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    profile: Option<BTreeMap<String, Vec<LineReport>>>,
+}
+
+/// A job of `--jobs`.
+#[derive(Serialize)]
+struct JobReport<'a> {
+    name: &'a str,
+    user: u32,
+    weight: u32,
+    start_ps: u64,
+    /// Simulated time at which its last rank ended.
+    end_ps: u64,
+    /// End; null if a limit of the whole run has ended it.
+    end: Option<EndReport>,
+    /// Exit status that the job has alone.
+    status: u8,
+    /// Places of its ranks in the lists of ranks and cards of this report.
+    nodes: Vec<usize>,
+    /// Bytes that its cards sent, and those that they transferred to and from host memory.
+    bytes_sent: u64,
+    dma_bytes: u64,
+    /// Busy time of the HPUs of its cards.
+    hpu_busy_ps: u64,
+    /// Undelivered messages of its cards, by reason.
+    drops: BTreeMap<&'static str, DropReport>,
+}
+
+/// Programs and jobs of a run.
+pub struct Jobs<'a> {
+    /// Programs and jobs.
+    pub plan: &'a Plan,
+    /// End of each job.
+    pub ends: &'a [Option<End>],
+    /// Exit status of each job.
+    pub statuses: &'a [u8],
 }
 
 /// Thread that no longer held simulated time back: its number in the order of creation, and its location.
@@ -228,13 +288,10 @@ pub fn json(
     noise: Option<&Noise>,
     failures: Option<(&Failures, &[u64])>,
     profiled: bool,
+    jobs: &Jobs<'_>,
 ) -> String {
     let machine = world.machine();
     let stats: Vec<Stats> = world.card_stats().collect();
-    let mut handlers: BTreeMap<String, HandlerStats> = BTreeMap::new();
-    for (name, handler) in stats.iter().flat_map(|card| &card.handlers) {
-        handlers.entry(name.clone()).or_default().merge(handler);
-    }
     let traffic = world.host_traffic().iter().copied().chain(std::iter::repeat(HostTraffic::default()));
     let parts = stats.iter().zip(world.sending_ports_busy()).zip(traffic);
     let mut reports = parts.map(|((card, busy), traffic)| card_report(card, busy, traffic));
@@ -246,7 +303,9 @@ pub fn json(
         machine: &machine.name,
         nic: machine.nic.kind.name(),
         ranks: world.ranks(),
-        end: end_report(end),
+        programs: program_reports(world, jobs.plan, &stats, profiled),
+        jobs: job_reports(world, jobs, &stats),
+        end: end_report(end, |node| node),
         end_ps: world.now().as_ps(),
         rank_end_ps: world.rank_ends().map(|end| end.as_ps()).collect(),
         parameters: machine.describe().into_iter().map(|(key, value, unit)| (key, Parameter { value, unit })).collect(),
@@ -260,12 +319,12 @@ pub fn json(
         cards,
         switches,
         drops: drops::report(&merge_drops(stats.iter().map(|card| &card.counts.drops))),
-        handlers: handlers.iter().map(|(name, handler)| (name.clone(), handler_report(handler))).collect(),
+        handlers: handlers(stats.iter()),
         network: world
             .links(BUSIEST)
             .zip(world.traffic_of_links())
             .map(|(report, links)| network_report(report, links)),
-        profile: profiled.then(|| profile(&stats)),
+        profile: profiled.then(|| profile(stats.iter())),
     };
     let mut text = serde_json::to_string_pretty(&report).expect("maps have text keys");
     text.push('\n');
@@ -289,9 +348,64 @@ fn refused_report<'a>((function, code, refused): (&'static str, ReturnCode, &'a 
     }
 }
 
-fn profile(cards: &[Stats]) -> BTreeMap<String, Vec<LineReport>> {
+fn handlers<'a>(cards: impl Iterator<Item = &'a Stats>) -> BTreeMap<String, HandlerReport> {
+    let mut handlers: BTreeMap<String, HandlerStats> = BTreeMap::new();
+    for (name, handler) in cards.flat_map(|card| &card.handlers) {
+        handlers.entry(name.clone()).or_default().merge(handler);
+    }
+    handlers.iter().map(|(name, handler)| (name.clone(), handler_report(handler))).collect()
+}
+
+fn program_reports(world: &World, plan: &Plan, stats: &[Stats], profiled: bool) -> Vec<ProgramReport> {
+    if plan.is_simple() {
+        return Vec::new();
+    }
+    let report = |(number, application): (usize, &Application)| {
+        let seats = (0..world.ranks()).filter_map(|node| Some((node, world.seating().at(node)?)));
+        let mut seats: Vec<_> = seats.filter(|(_, seat)| seat.application == number).collect();
+        seats.sort_by_key(|(_, seat)| seat.rank);
+        let nodes: Vec<usize> = seats.iter().map(|(node, _)| *node).collect();
+        let cards = || nodes.iter().map(|node| &stats[*node]);
+        ProgramReport {
+            program: application.name(),
+            arguments: application.words[1..].iter().map(|word| word.to_string_lossy().into_owned()).collect(),
+            job: plan.jobs.get(application.job).map(|job| job.name.clone()),
+            ranks: seats.iter().map(|(_, seat)| seat.rank).collect(),
+            handlers: handlers(cards()),
+            profile: profiled.then(|| profile(cards())),
+            nodes,
+        }
+    };
+    plan.applications.iter().enumerate().map(report).collect()
+}
+
+fn job_reports<'a>(world: &World, jobs: &Jobs<'a>, stats: &[Stats]) -> Vec<JobReport<'a>> {
+    let rank_ends: Vec<Time> = world.rank_ends().collect();
+    let report = |(number, job): (usize, &'a Tenant)| {
+        let nodes = world.seating().members(number).to_vec();
+        let cards = || nodes.iter().map(|node| &stats[*node]);
+        let rank_in_job = |node: usize| world.seating().at(node).map_or(node, |seat| seat.rank);
+        JobReport {
+            name: &job.name,
+            user: job.user,
+            weight: job.weight,
+            start_ps: job.start.as_ps(),
+            end_ps: nodes.iter().map(|node| rank_ends[*node].as_ps()).max().unwrap_or_default(),
+            end: jobs.ends[number].as_ref().map(|end| end_report(end, rank_in_job)),
+            status: jobs.statuses[number],
+            bytes_sent: cards().map(|card| card.counts.bytes_sent).sum(),
+            dma_bytes: cards().map(|card| card.dma_bytes).sum(),
+            hpu_busy_ps: cards().map(|card| card.hpu_busy.as_ps()).sum(),
+            drops: drops::report(&merge_drops(cards().map(|card| &card.counts.drops))),
+            nodes,
+        }
+    };
+    jobs.plan.jobs.iter().enumerate().map(report).collect()
+}
+
+fn profile<'a>(cards: impl Iterator<Item = &'a Stats>) -> BTreeMap<String, Vec<LineReport>> {
     let mut sums = Profile::new();
-    for (handler, places) in cards.iter().flat_map(|card| &card.profile) {
+    for (handler, places) in cards.flat_map(|card| &card.profile) {
         let sum = sums.entry(handler.clone()).or_default();
         for (place, instructions) in places {
             *sum.entry(place.clone()).or_default() += instructions;
@@ -312,17 +426,18 @@ fn profile(cards: &[Stats]) -> BTreeMap<String, Vec<LineReport>> {
     sums.into_iter().map(|(handler, places)| (handler, lines(places))).collect()
 }
 
-fn end_report(end: &End) -> EndReport {
+/// Returns the end of a run or job; `number` is the number of a node's rank in it.
+fn end_report(end: &End, number: impl Fn(usize) -> usize) -> EndReport {
     match end {
         End::Finished => EndReport::Finished,
-        End::Aborted { rank } => EndReport::Aborted { rank: *rank },
+        End::Aborted { rank } => EndReport::Aborted { rank: number(*rank) },
         End::RankFailed { rank, status, .. } => {
-            EndReport::RankFailed { rank: *rank, code: status.code(), signal: status.signal() }
+            EndReport::RankFailed { rank: number(*rank), code: status.code(), signal: status.signal() }
         }
-        End::BadProgram { rank, message } => EndReport::BadProgram { rank: *rank, message: message.clone() },
+        End::BadProgram { rank, message } => EndReport::BadProgram { rank: number(*rank), message: message.clone() },
         End::Deadlock { waits, .. } => EndReport::Deadlock { waits: waits.clone() },
         End::Interrupted { signal, .. } => EndReport::Interrupted { signal: *signal },
-        End::OutOfTime { rank } => EndReport::OutOfTime { rank: *rank },
+        End::OutOfTime { rank } => EndReport::OutOfTime { rank: number(*rank) },
         End::TimedOut { .. } => EndReport::TimedOut,
     }
 }

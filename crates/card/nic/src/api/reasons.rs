@@ -228,7 +228,7 @@ impl<'a> Examination<'a> {
         self.refuse_if(size > most, "map_size", || format!("{size} processes, at most {most} in this job"));
         self.refuse_if(mapping.is_none(), "mapping", || "its memory cannot be read".to_owned());
         let portals = &mut self.card.pipeline.portals;
-        let own = Process { nid: portals.node, pid: portals.pid };
+        let own = Process { nid: portals.nid(), pid: portals.pid };
         let has_map = portals.ni(ni).is_ok_and(|interface| interface.map.is_some());
         let lacks_own = mapping.is_some_and(|mapping| !mapping.contains(&own));
         self.refuse_if(lacks_own, "mapping", || format!("lacks this process (nid {}, pid {})", own.nid, own.pid));

@@ -12,7 +12,7 @@ use crate::drops::DropReason;
 use crate::event::{NicEvent, Sending, Sent};
 use crate::message::{Body, Header, MessageId, OpToken, Request, Response};
 use crate::pipeline::{ArrivedMessage, Completion, RxMessage, Sink};
-use crate::portals::{Ending, InternalError, OperationKind, Placement};
+use crate::portals::{Ending, FOREIGN, InternalError, OperationKind, Placement};
 use crate::ports::Ports;
 use crate::spin::HostTransfer;
 
@@ -163,17 +163,22 @@ impl Nic {
         Ok(())
     }
 
-    /// Completes a request to a nonexistent node with `PTL_NI_UNDELIVERABLE`.
+    /// Completes a request to a nonexistent node with `PTL_NI_UNDELIVERABLE`, and one to a node of another job with
+    /// `PTL_NI_PERM_VIOLATION`.
     fn undeliverable(&mut self, header: &Header, sent: Sent, ports: &mut impl Ports) -> Result {
         self.pipeline.stats.undeliverable += 1;
-        self.pipeline.count_dropped(DropReason::NoProcess, header, ports);
+        let (fail, reason) = match header.target {
+            FOREIGN => (NiFail::PermViolation, DropReason::Foreign),
+            _ => (NiFail::Undeliverable, DropReason::NoProcess),
+        };
+        self.pipeline.count_dropped(reason, header, ports);
         let token = match (sent, header.body) {
             (Sent::Operation(token), _) => token,
             (_, Body::Request(Request { op: Some(token), .. })) => token,
             _ => return Ok(()), // no waiter
         };
         let operation = self.pipeline.portals.operation(token)?;
-        operation.fail = NiFail::Undeliverable;
+        operation.fail = fail;
         // Reported once: by SEND if it is visible, else by the failed answer.
         let departs = !operation.sent;
         if departs && (operation.answered || operation.send_md.sees(md::EVENT_CT_SEND, md::EVENT_SEND_DISABLE)) {
@@ -181,7 +186,7 @@ impl Nic {
             self.operation_progress(token, None, ports)
         } else {
             operation.sent = true;
-            self.pipeline.portals.answer_undeliverable(token);
+            self.pipeline.portals.answer_undeliverable(token, fail);
             self.pipeline.apply(ports)
         }
     }

@@ -166,6 +166,12 @@ impl Nic {
     /// Determines the receiver of a message from its header packet.
     fn open(&mut self, header: &Rc<Header>, ports: &mut impl Ports) -> Result<RxMessage, InternalError> {
         let mut rx = RxMessage::new(header.clone());
+        if !self.pipeline.portals.accepts(header.source) {
+            rx.fail = NiFail::PermViolation;
+            self.pipeline.portals.note_violation(header.interface);
+            self.pipeline.count_dropped(DropReason::Foreign, header, ports);
+            return Ok(rx);
+        }
         match header.body {
             Body::Response(response) => {
                 rx.fail = response.fail;

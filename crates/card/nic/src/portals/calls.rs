@@ -124,7 +124,7 @@ impl Portals {
     /// [`ReturnCode::ArgInvalid`] if the interface is not open or not logically addressed, or if this process is not in
     /// the map; [`ReturnCode::Ignored`] if the interface already has a map.
     pub fn set_map(&mut self, ni: Handle, map: Rc<[Process]>) -> Result<()> {
-        let own = Process { nid: self.node, pid: self.pid };
+        let own = Process { nid: self.nid(), pid: self.pid };
         // In most maps a node's only process has the node's number as its rank.
         let rank = match map.get(own.nid as usize) {
             Some(process) if *process == own => Some(own.nid as usize),
@@ -186,7 +186,7 @@ impl Portals {
     /// [`ReturnCode::ArgInvalid`] if the interface is not open.
     pub fn physical_id(&mut self, ni: Handle) -> Result<Process> {
         self.ni(ni)?;
-        Ok(Process { nid: self.node, pid: self.pid })
+        Ok(Process { nid: self.nid(), pid: self.pid })
     }
 
     /// `PtlPTAlloc`. Returns the index of the portal table entry.

@@ -79,7 +79,7 @@ impl Portals {
             fail: NiFail::Ok,
             may_be_lost,
         };
-        let target = place.map_or(self.nodes, |place| place.nid);
+        let target = place.map_or(self.nodes, |place| self.node_of(place.nid));
         Some(Initiated { request, target, token, data: (send_md, send_offset), volatile })
     }
 
@@ -141,14 +141,14 @@ impl Portals {
         self.note_operation(token, answer.is_some());
     }
 
-    /// Ends an operation to a nonexistent node.
-    pub(crate) fn answer_undeliverable(&mut self, token: OpToken) {
+    /// Ends an operation to a node that does not exist or belongs to another job, with this status.
+    pub(crate) fn answer_undeliverable(&mut self, token: OpToken, fail: NiFail) {
         let (answered, to) = match self.operation(token) {
             Ok(operation) => (operation.answered, operation.message),
             Err(error) => return self.check(Err(error)),
         };
         if !answered {
-            let (fail, list) = (NiFail::Undeliverable, List::Priority);
+            let list = List::Priority;
             let answer = Response { op: token, to, mlength: 0, remote_offset: 0, fail, list, length: 0 };
             self.finish_operation(token, Some(answer));
         }

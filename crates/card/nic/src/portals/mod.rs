@@ -11,6 +11,7 @@
 //! * `interface_properties`: opens interfaces with equal properties on several cards
 //! * `initiator`: operations of this node
 //! * `flow`: flow control
+//! * `partition`: nodes of one job, unreachable for others
 
 mod calls;
 mod delivery;
@@ -25,6 +26,7 @@ mod interface_properties;
 mod lists;
 mod matching;
 mod operation;
+mod partition;
 mod process;
 pub(crate) mod slab;
 mod transfers;
@@ -42,5 +44,7 @@ pub use interface::{MAX_VOLATILE_SIZE, default_limits};
 pub use interface_properties::InterfaceProperties;
 pub use matching::Delivery;
 pub use operation::{CardPlace, Operation, OperationKind};
+pub(crate) use partition::FOREIGN;
+pub use partition::Partition;
 pub use process::{DEFAULT_PID, Portals};
 pub use triggered::{Action, FetchAction, RmaOp, Target, TriggeredOp};

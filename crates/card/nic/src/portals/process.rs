@@ -10,6 +10,7 @@ use super::effect::{Effect, InternalError, Notice};
 use super::entry::Entry;
 use super::interface::{Interface, Portal};
 use super::operation::Operations;
+use super::partition::Member;
 use super::slab::{self, Kind};
 use super::unexpected::Claim;
 use crate::message::MessageId;
@@ -44,6 +45,8 @@ pub struct Portals {
     pub(crate) leaves_to_cpu: bool,
     /// Number of stops of portal table entries by flow control.
     pub(crate) flow_control: u64,
+    /// Place in the node's partition, if the network has several jobs.
+    pub(super) member: Option<Rc<Member>>,
     /// Latest closed interfaces, if any: handles of new ones continue from theirs.
     pub(crate) closed: Option<Box<[Option<Box<Interface>>; 4]>>,
 }
@@ -57,6 +60,7 @@ impl Portals {
             pid: DEFAULT_PID,
             uid,
             interfaces: [const { None }; 4],
+            member: None,
             closed: None,
             operations: Operations::default(),
             claims: None,
@@ -89,7 +93,7 @@ impl Portals {
     pub(crate) fn identity(&self, interface: &Interface) -> Process {
         match interface.logical() {
             true => Process { nid: interface.rank, pid: 0 },
-            false => Process { nid: self.node, pid: self.pid },
+            false => Process { nid: self.nid(), pid: self.pid },
         }
     }
 

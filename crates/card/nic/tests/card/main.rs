@@ -8,6 +8,7 @@ mod interfaces;
 mod matching;
 mod operations;
 mod packets;
+mod partition;
 mod rig;
 mod rules;
 mod sending;

@@ -10,6 +10,7 @@ mod fabric;
 mod failures;
 mod handlers;
 mod harness;
+mod jobs;
 mod loggopsim2;
 mod noise;
 mod offload;

@@ -219,9 +219,10 @@ impl Spin {
             return Err(outside(command, local, message.length, HostMemory::Entry, &entry.region));
         }
         let portal = interface.portals.get(entry.pt_index as usize).and_then(Option::as_ref).ok_or_else(gone)?;
-        let place = interface.locate(message.target).filter(|place| place.nid < portals.nodes);
+        let place = interface.locate(message.target);
+        let place = place.map(|place| portals.node_of(place.nid)).filter(|node| *node < portals.nodes);
         let (is_logical, map) = (interface.logical(), interface.map.as_deref());
-        let target = place.ok_or_else(|| nobody(command, message.target, is_logical, map, portals.nodes))?;
+        let target = place.ok_or_else(|| nobody(command, message.target, is_logical, map, portals.reachable()))?;
         let (pt_index, initiator, region) = (entry.pt_index, portals.identity(interface), entry.region.clone());
         let counts = match (message.counted, kind.replies()) {
             (false, _) => 0,
@@ -272,7 +273,7 @@ impl Spin {
         };
         let (id, node) = (pipeline.next_message_id(), pipeline.portals.node);
         let body = Body::Request(request);
-        let header = Rc::new(Header { id, source: node, target: target.nid, interface: index, body });
+        let header = Rc::new(Header { id, source: node, target, interface: index, body });
         if let Some(token) = token {
             pipeline.portals.operations.sent_as(token, &header);
         }

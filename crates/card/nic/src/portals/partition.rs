@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Partition of a network: the nodes of one job, which reach each other and no others.
+//!
+//! Processes name a node of their partition by its index there, so a job cannot even name the nodes of another one.
+//! The card of the initiator translates names, and that of the target refuses messages from nodes outside.
+
+use std::rc::Rc;
+
+use abi::portals::StatusRegister;
+
+use super::process::Portals;
+
+/// Target of a message to a node of the network outside of the initiator's partition. It is no node.
+pub const FOREIGN: u32 = u32::MAX;
+
+/// Nodes of a job.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Partition {
+    /// Nodes of the network, by their index in the partition.
+    nodes: Vec<u32>,
+    /// True for each node of the network that is in the partition.
+    is_inside: Vec<bool>,
+    /// Share of the job, relative to those of other jobs.
+    pub weight: u32,
+}
+
+/// Place of a node in its partition.
+#[derive(Clone, Debug)]
+pub struct Member {
+    /// Index of the node.
+    pub nid: u32,
+    /// Its partition.
+    pub partition: Rc<Partition>,
+}
+
+impl Partition {
+    /// Creates the partition of a job of this weight with these nodes.
+    pub fn new(nodes: Vec<u32>, weight: u32) -> Partition {
+        let last = nodes.iter().max().map_or(0, |node| *node as usize);
+        let mut is_inside = vec![false; last + 1];
+        nodes.iter().for_each(|node| is_inside[*node as usize] = true);
+        Partition { nodes, is_inside, weight }
+    }
+
+    /// Returns the nodes of the network, by their index in the partition.
+    pub fn nodes(&self) -> &[u32] {
+        &self.nodes
+    }
+
+    /// Returns true if a node of the network is in the partition.
+    pub fn has(&self, node: u32) -> bool {
+        self.is_inside.get(node as usize).copied().unwrap_or(false)
+    }
+}
+
+impl Portals {
+    /// Restricts the node to a partition in which it has this index, with processes of this user.
+    pub fn join(&mut self, partition: &Rc<Partition>, nid: u32, uid: u32) {
+        self.member = Some(Rc::new(Member { nid, partition: partition.clone() }));
+        self.uid = uid;
+    }
+
+    /// Returns the partition of the node, if the network has several.
+    pub fn partition(&self) -> Option<&Partition> {
+        self.member.as_deref().map(|member| &*member.partition)
+    }
+
+    /// Returns the number by which processes name this node.
+    pub fn nid(&self) -> u32 {
+        self.member.as_ref().map_or(self.node, |member| member.nid)
+    }
+
+    /// Returns the number of nodes that processes of this node can name.
+    pub fn reachable(&self) -> u32 {
+        self.partition().map_or(self.nodes, |partition| partition.nodes.len() as u32)
+    }
+
+    /// Returns the node of the network with this name, or a number that is no node: [`FOREIGN`] if only other jobs have
+    /// a node of this number.
+    pub(crate) fn node_of(&self, nid: u32) -> u32 {
+        match self.partition() {
+            None => nid,
+            Some(partition) => match partition.nodes.get(nid as usize) {
+                Some(node) => *node,
+                None if nid < self.nodes => FOREIGN,
+                None => self.nodes,
+            },
+        }
+    }
+
+    /// Counts a message from outside of the partition on the status register of an interface.
+    pub(crate) fn note_violation(&mut self, index: u8) {
+        if let Some(interface) = self.interface(index) {
+            interface.status[StatusRegister::PermissionViolations as usize] += 1;
+        }
+    }
+
+    /// Returns true if messages from this node of the network may reach this one.
+    pub(crate) fn accepts(&self, source: u32) -> bool {
+        self.partition().is_none_or(|partition| partition.has(source))
+    }
+}
