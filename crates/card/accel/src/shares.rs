@@ -230,7 +230,7 @@ mod tests {
         assert!(Shares::new(&fifo, shared).is_none());
     }
 
-    /// Of 32 HPUs, weights 3 and 1 get 24 and 8, and a tenant alone gets all. A tenant without work keeps its part for
+    /// Weights 3 and 1 get 24 and 8 of 32 HPUs, and a tenant alone gets all. A tenant without work keeps its part for
     /// 10,000 cycles.
     #[test]
     fn parts_follow_the_weights_of_active_tenants() {

@@ -268,12 +268,12 @@ impl CommandUnit {
         self.ask_host(now, is_ready(now, Port::HostRead));
         self.write_host(now, is_ready(now, Port::HostWrite));
         self.end_writes(now, is_ready(now, Port::HostData));
-        if let Some((issued, answer)) = self.from_host.write(now, write) {
-            if issued.completes() {
-                let at = now + self.read_credit;
-                self.credits(issued.tenant, OFF_CLUSTER).give(at);
-                self.loaded.push_back((now + 1_u64, issued, answer));
-            }
+        if let Some((issued, answer)) = self.from_host.write(now, write)
+            && issued.completes()
+        {
+            let at = now + self.read_credit;
+            self.credits(issued.tenant, OFF_CLUSTER).give(at);
+            self.loaded.push_back((now + 1_u64, issued, answer));
         }
     }
 

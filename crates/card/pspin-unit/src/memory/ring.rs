@@ -165,6 +165,22 @@ mod tests {
 
     use super::*;
 
+    /// A piece that stays does not hold up the space of later ones, and neighbouring holes join.
+    #[test]
+    fn a_scattered_buffer_reuses_any_freed_piece() {
+        let mut ring = Ring::scattered(256, 64);
+        let pieces: Vec<_> = (0..4).map(|_| ring.allocate(64).unwrap()).collect();
+        assert!(!ring.has_room(1) && ring.used() == 256);
+        ring.free(pieces[1]);
+        assert!(ring.has_room(64) && !ring.has_room(65));
+        ring.free(pieces[3]);
+        ring.free(pieces[2]);
+        assert_eq!(ring.allocate(192), Some(Allocation { start: 64, bytes: 192 }));
+        ring.free(pieces[0]);
+        ring.free(Allocation { start: 64, bytes: 192 });
+        assert_eq!((ring.used(), ring.allocate(256)), (0, Some(Allocation { start: 0, bytes: 256 })));
+    }
+
     #[test]
     fn a_full_ring_is_not_an_empty_one() {
         let mut ring = Ring::new(256, 64);

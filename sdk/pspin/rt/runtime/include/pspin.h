@@ -15,8 +15,7 @@
 #define SPIN_FAIL 1
 
 /* Marks a handler: it stays in the program even without callers there. */
-/* Drivers find handlers by name, so the linker keeps those that no function names, also with -flto. */
-#define __handler__ __attribute__((used, retain))
+#define __handler__ __attribute__((used))
 
 /* Task of a handler. It lies in registers of the HPU driver: its alignment makes compilers load whole words. */
 typedef struct task {
