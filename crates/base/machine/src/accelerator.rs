@@ -4,6 +4,7 @@
 use sim::Clock;
 
 use crate::pspin::Pspin;
+use crate::sharing::Sharing;
 
 /// `[hpu]`: the core of a handler processing unit.
 #[derive(Clone, Debug, PartialEq)]
@@ -87,6 +88,14 @@ impl Accelerator {
         }
     }
 
+    /// Returns the division among tenants.
+    pub fn sharing(&self) -> &Sharing {
+        match self {
+            Accelerator::Sc17(unit) => &unit.sharing,
+            Accelerator::Pspin(unit) => &unit.sharing,
+        }
+    }
+
     /// Returns true if the watchdog disables the portal table entry of a killed handler (flow control).
     pub fn watchdog_flow_control(&self) -> bool {
         matches!(self, Accelerator::Sc17(unit) if unit.watchdog_flow_control)
@@ -132,6 +141,8 @@ pub struct Sc17 {
     pub watchdog_flow_control: bool,
     /// `put_blocks`: true if `PtlHandlerPutFromDevice` blocks the HPU until the packet has left.
     pub put_blocks: bool,
+    /// `[accelerator.sharing]`
+    pub sharing: Sharing,
 }
 
 impl Sc17 {

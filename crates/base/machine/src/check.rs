@@ -9,6 +9,7 @@ use crate::accelerator::{Accelerator, Hpu, Sc17, TimingKind};
 use crate::network::{Fabric, Network, NetworkModel, Reception, Shape, SwitchCards, Topology};
 use crate::problem::Problem;
 use crate::pspin::Pspin;
+use crate::sharing::Sharing;
 use crate::transport::Transport;
 use crate::value::Parameter;
 
@@ -278,6 +279,7 @@ impl Sc17 {
         // The user header follows the header in the argument block.
         let room = map::ARGS_BYTES - HEADER_BYTES;
         at_most("accelerator.max_user_hdr_bytes", self.max_user_hdr, room)?;
+        self.sharing.check(core)?;
         self.check_packet_buffer(mtu)
     }
 
@@ -297,6 +299,20 @@ impl Sc17 {
         Ok(())
     }
 }
+
+impl Sharing {
+    fn check(&self, core: &Hpu) -> Result<(), Problem> {
+        let [_, fragment, hold] = Sharing::KEYS;
+        if let Some(bytes) = self.fragment {
+            at_least(fragment, bytes, LEAST_FRAGMENT)?;
+            multiple_of(fragment, bytes, LEAST_FRAGMENT)?;
+        }
+        self.hold_cycles.map_or(Ok(()), |cycles| check_threshold(hold, cycles, core))
+    }
+}
+
+/// Smallest part of a transfer: a beat of PsPIN's wide paths (PsPIN §III-C).
+const LEAST_FRAGMENT: u32 = 64;
 
 /// Maximum number of cycles of one step of the PsPIN unit.
 const SLOWEST_STEP: u32 = 10_000;
@@ -327,6 +343,7 @@ impl Pspin {
             at_most(key, rate, SLOWEST)?;
         }
         at_least("accelerator.limits.max_packet_bytes", self.limits.max_packet, mtu)?;
+        self.sharing.check(core)?;
         self.check_packets()
     }
 

@@ -14,6 +14,7 @@ use crate::pspin::{
     ClusterDma, Commands, Dispatch, HostPort, HpuCluster, Icache, Inbound, L1, L2Handler, L2Packet, Limits, Mpq, Nhi,
     OffCluster, Outbound, Pe, ProgramMemory, Pspin, Units,
 };
+use crate::sharing::Sharing;
 use crate::transport::{Flow, Transport};
 use crate::value::{Parameter, must_be, must_be_one_of};
 
@@ -102,7 +103,7 @@ section!("hpu" Hpu {
     clock = "clock_ghz",
 });
 
-section!("accelerator" Sc17 {
+section!("accelerator" Sc17 [sharing: Sharing] {
     hpus = "hpus",
     contexts = "contexts",
     scratchpad_cycles = "scratchpad_cycles",
@@ -257,7 +258,7 @@ section!("accelerator.limits" Limits {
 macro_rules! tables {
     ($type:ident { $($field:ident: $table:ident),+ $(,)? }) => {
         impl $type {
-            const TABLES: &[&[&str]] = &[$($table::KEYS),+];
+            const TABLES: &[&[&str]] = &[$(&$table::KEYS),+];
 
             fn read(table: &Table) -> Result<$type, Problem> {
                 Ok($type { $($field: $table::read(table)?),+ })
@@ -289,6 +290,7 @@ tables!(Pspin {
     off_cluster: OffCluster,
     host: HostPort,
     limits: Limits,
+    sharing: Sharing,
 });
 
 const DESCRIPTION: &str = "description";
@@ -298,7 +300,7 @@ pub(crate) const CONTEXTS: &str = "accelerator.contexts";
 const ACCELERATOR: &str = "accelerator.kind";
 
 /// Kinds of accelerator, with the keys of each, table by table.
-const ACCELERATORS: [(&str, &[&[&str]]); 2] = [("sc17", &[Sc17::KEYS]), ("pspin", Pspin::TABLES)];
+const ACCELERATORS: [(&str, &[&[&str]]); 2] = [("sc17", &[Sc17::KEYS, &Sharing::KEYS]), ("pspin", Pspin::TABLES)];
 
 impl NetworkModel {
     /// Returns the name in machine files.
@@ -441,6 +443,29 @@ impl SwitchCards {
     }
 }
 
+impl Sharing {
+    pub(crate) const KEYS: [&'static str; 3] =
+        ["accelerator.sharing.scheduler", "accelerator.sharing.fragment_bytes", "accelerator.sharing.hold_cycles"];
+
+    fn read(table: &Table) -> Result<Sharing, Problem> {
+        let [scheduler, fragment, hold] = Sharing::KEYS;
+        Ok(Sharing {
+            scheduler: read_if_there(table, scheduler)?,
+            fragment: read_if_there(table, fragment)?,
+            hold_cycles: read_if_there(table, hold)?,
+        })
+    }
+
+    /// Appends the rows of the keys that are set.
+    pub(crate) fn describe(&self, rows: &mut Vec<Row>) {
+        let Sharing { scheduler, fragment, hold_cycles } = self;
+        let [scheduler_key, fragment_key, hold_key] = Sharing::KEYS;
+        rows.extend(scheduler.as_ref().map(|scheduler| Row::new(scheduler_key, scheduler)));
+        rows.extend(fragment.as_ref().map(|bytes| Row::new(fragment_key, bytes)));
+        rows.extend(hold_cycles.as_ref().map(|cycles| Row::new(hold_key, cycles)));
+    }
+}
+
 impl Accelerator {
     /// Returns the name of the kind in machine files.
     pub fn kind(&self) -> &'static str {
@@ -478,6 +503,9 @@ impl Machine {
         match &self.accelerator {
             Accelerator::Sc17(unit) => unit.describe(&mut rows),
             Accelerator::Pspin(unit) => unit.describe(&mut rows),
+        }
+        if matches!(self.accelerator, Accelerator::Sc17(_)) {
+            self.accelerator.sharing().describe(&mut rows);
         }
         let mut rows: Vec<_> = rows.into_iter().map(|Row { key, value, unit, .. }| (key, value, unit)).collect();
         rows.insert(accelerator, (ACCELERATOR, self.accelerator.kind().to_owned(), ""));

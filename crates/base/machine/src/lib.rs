@@ -24,6 +24,7 @@ mod nic;
 mod old;
 mod problem;
 pub mod pspin;
+mod sharing;
 mod switch;
 mod systemverilog;
 mod transport;
@@ -36,6 +37,7 @@ pub use load::{MachineError, Sourced};
 pub use network::{Fabric, Injection, Network, NetworkModel, Reception, Routing, Shape, SwitchCards, Topology};
 pub use nic::{MatchOverlaps, Nic, NicKind};
 pub use pspin::Pspin;
+pub use sharing::{Scheduler, Sharing};
 pub use transport::{Dcqcn, Flow, Pfc, RateControl, Transport, Trim};
 
 /// A whole machine.

@@ -6,6 +6,8 @@
 use abi::pspin::map;
 use sim::TimePerByte;
 
+use crate::sharing::Sharing;
+
 /// The PsPIN unit (§III): clusters of HPUs, the packet scheduler that feeds them, and the memories and interconnects
 /// between them.
 #[derive(Clone, Debug, PartialEq)]
@@ -46,6 +48,8 @@ pub struct Pspin {
     pub host: HostPort,
     /// `[accelerator.limits]`
     pub limits: Limits,
+    /// `[accelerator.sharing]`
+    pub sharing: Sharing,
 }
 
 /// `[accelerator]`: number of units, and common parameters.

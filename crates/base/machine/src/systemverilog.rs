@@ -49,7 +49,9 @@ impl Pspin {
         let mut rows = Vec::new();
         self.describe(&mut rows);
         let mut text = format!("// The keys of [accelerator] of the machine {machine}.\npackage pspin_cfg_pkg;\n\n");
-        for Row { key, value, unit, names } in rows.into_iter().filter(|row| row.unit != RATE) {
+        // The hardware has one tenant.
+        let is_shared = |row: &Row| row.key.starts_with("accelerator.sharing.");
+        for Row { key, value, unit, names } in rows.into_iter().filter(|row| row.unit != RATE && !is_shared(row)) {
             let key = key.trim_start_matches("accelerator.");
             let name = camel(key);
             let comment = if unit.is_empty() { key.to_owned() } else { format!("{key}, {unit}") };

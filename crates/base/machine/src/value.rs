@@ -9,6 +9,7 @@ use crate::host::{DmaEngines, DmaHandlers, DmaMessages, DmaNews};
 use crate::network::{Injection, Reception, Routing, Topology};
 use crate::nic::{MatchOverlaps, NicKind};
 use crate::pspin::{DispatchPolicy, Lru, Overload};
+use crate::sharing::Scheduler;
 use crate::transport::{Flow, RateControl};
 
 /// A parameter type. Errors describe the value; the caller adds the location.
@@ -138,6 +139,7 @@ choice!(NicKind { "rdma" => Rdma, "portals4" => Portals4, "spin" => Spin });
 choice!(Overload { "block" => Block, "drop" => Drop, "ecn" => Ecn });
 choice!(Lru { "tree" => Tree, "exact" => Exact });
 choice!(DispatchPolicy { "home" => Home, "least-loaded" => LeastLoaded, "pinned" => Pinned });
+choice!(Scheduler { "fifo" => Fifo, "round-robin" => RoundRobin, "weighted" => Weighted, "strict" => Strict });
 choice!(TimingKind { "inorder" => InOrder, "ooo-a15" => OooA15 });
 
 impl Topology {

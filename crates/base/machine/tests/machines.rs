@@ -113,6 +113,7 @@ fn sc17_int_is_the_paper() {
             watchdog_cycles: 1_000_000,
             watchdog_flow_control: false,
             put_blocks: true,
+            sharing: machine::Sharing::default(),
         }),
         notices: Vec::new(),
         unused: None,

@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use machine::pspin::{DispatchPolicy, Lru, Overload};
-use machine::{Accelerator, Machine, Pspin};
+use machine::{Accelerator, Machine, Pspin, Scheduler};
 use proptest::prelude::*;
 
 fn folder() -> PathBuf {
@@ -195,6 +195,35 @@ accelerator.clusters x accelerator.hpus_per_cluster",
     // Keys of another kind of accelerator are unknown.
     let error = load("sc17-int", &["accelerator.clusters=2"]).unwrap_err().to_string();
     assert_eq!(error, "--set accelerator.clusters=2: unknown key: only accelerator.kind = \"pspin\" has it");
+}
+
+/// The keys of tenants are optional, equal for both kinds, and no constants of the hardware.
+#[test]
+fn a_card_may_be_shared() {
+    for name in ["sc17-int", "pspin-400g"] {
+        let plain = load(name, &[]).unwrap();
+        assert!(plain.accelerator.sharing().is_off() && plain.accelerator.sharing().separated().is_none());
+        assert!(plain.describe().iter().all(|row| !row.0.contains("sharing")), "{name}");
+        let set = ["accelerator.sharing.scheduler=weighted", "accelerator.sharing.fragment_bytes=512"];
+        let shared = load(name, &set).unwrap();
+        let sharing = shared.accelerator.sharing();
+        assert_eq!((sharing.separated(), sharing.fragment), (Some(Scheduler::Weighted), Some(512)));
+        assert_eq!(sharing.hold_cycles(), 10_000);
+        assert!(shared.describe().contains(&("accelerator.sharing.fragment_bytes", "512".to_owned(), "B")));
+        if let (Some(shared), Some(plain)) = (shared.systemverilog(), plain.systemverilog()) {
+            assert_eq!(shared, plain);
+        }
+        for (set, reason) in [
+            ("scheduler=fair", "must be one of \"fifo\", \"round-robin\", \"weighted\", \"strict\", is \"fair\""),
+            ("fragment_bytes=100", "must be a multiple of 64, is 100"),
+            ("fragment_bytes=0", "must be at least 64, is 0"),
+            ("hold_cycles=0", "must be at least 1, is 0"),
+        ] {
+            let set = format!("accelerator.sharing.{set}");
+            let error = load(name, &[&set]).unwrap_err().to_string();
+            assert_eq!(error, format!("--set {set}: {reason}"));
+        }
+    }
 }
 
 #[test]

@@ -89,6 +89,14 @@ pub enum RulesError {
     /// The file is not TOML, or has unknown or missing keys.
     #[error("{0}")]
     Toml(#[from] toml::de::Error),
+    /// A table of a context is invalid.
+    #[error("context {number}: {reason}")]
+    Context {
+        /// Index in the file, from 1.
+        number: usize,
+        /// Reason.
+        reason: String,
+    },
     /// A rule is invalid.
     #[error("rule {number}: {reason}")]
     Rule {
@@ -104,6 +112,28 @@ pub enum RulesError {
 struct RuleFile {
     #[serde(default)]
     rule: Vec<RuleEntry>,
+    #[serde(default)]
+    context: Vec<ContextEntry>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ContextEntry {
+    name: String,
+    weight: Option<u32>,
+    priority: Option<u8>,
+    watchdog_cycles: Option<u64>,
+}
+
+/// Limits of an execution context.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Weight among contexts with work.
+    pub weight: u32,
+    /// Priority of a strict scheduler; higher first.
+    pub priority: u8,
+    /// Cycles after which a handler is killed; by default those of the machine.
+    pub watchdog_cycles: Option<u64>,
 }
 
 #[derive(Deserialize)]
@@ -158,6 +188,29 @@ pub fn read(text: &str) -> Result<Vec<Rule>, RulesError> {
     let file: RuleFile = toml::from_str(text)?;
     let entries = file.rule.into_iter().zip(1..);
     entries.map(|(entry, number)| rule(entry).map_err(|reason| RulesError::Rule { number, reason })).collect()
+}
+
+/// Reads the `[[context]]` tables of a rules file: `name`, `weight`, `priority` and `watchdog_cycles` of contexts.
+///
+/// # Errors
+/// [`RulesError`] if a context is named twice or by no rule, or has weight 0.
+pub fn limits(text: &str) -> Result<BTreeMap<String, Limits>, RulesError> {
+    let file: RuleFile = toml::from_str(text)?;
+    let mut all = BTreeMap::new();
+    for (ContextEntry { name, weight, priority, watchdog_cycles }, number) in file.context.into_iter().zip(1..) {
+        let wrong = |reason: String| RulesError::Context { number, reason };
+        if !file.rule.iter().any(|rule| rule.context.as_ref() == Some(&name)) {
+            return Err(wrong(format!("no rule has the context \"{name}\"")));
+        }
+        if weight == Some(0) {
+            return Err(wrong("weight is 0; it must be at least 1".to_owned()));
+        }
+        let limits = Limits { weight: weight.unwrap_or(1), priority: priority.unwrap_or_default(), watchdog_cycles };
+        if all.insert(name.clone(), limits).is_some() {
+            return Err(wrong(format!("\"{name}\" is there twice")));
+        }
+    }
+    Ok(all)
 }
 
 fn rule(entry: RuleEntry) -> Result<Rule, String> {

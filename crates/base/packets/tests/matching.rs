@@ -300,3 +300,21 @@ proptest! {
         prop_assert_eq!((matcher.held(), matcher.open()), (0, 0));
     }
 }
+
+/// Contexts may have a weight, a priority and a watchdog; each must be the context of a rule.
+#[test]
+fn contexts_have_limits() {
+    let rule = "[[rule]]\nmatch = { \"udp.dstport\" = 1 }\ncontext = \"a\"\n";
+    let limits = |text: &str| packets::rules::limits(&format!("{rule}{text}"));
+    let found = limits("[[context]]\nname = \"a\"\nweight = 3\nwatchdog_cycles = 500\n").unwrap();
+    let expected = packets::rules::Limits { weight: 3, priority: 0, watchdog_cycles: Some(500) };
+    assert_eq!(found.get("a"), Some(&expected));
+    assert!(limits("").unwrap().is_empty());
+    for (text, reason) in [
+        ("[[context]]\nname = \"b\"\n", "context 1: no rule has the context \"b\""),
+        ("[[context]]\nname = \"a\"\nweight = 0\n", "context 1: weight is 0; it must be at least 1"),
+        ("[[context]]\nname = \"a\"\n[[context]]\nname = \"a\"\n", "context 2: \"a\" is there twice"),
+    ] {
+        assert_eq!(limits(text).unwrap_err().to_string(), reason);
+    }
+}

@@ -13,6 +13,7 @@
 //! * `program`, `profile`: device programs, and the source lines of their instructions
 //! * [`memory`]: regions of an accelerator's memory, and the allocator of HPU memory
 //! * [`convention`]: arguments, return codes and commands of handlers
+//! * [`shares`]: use of HPUs by tenants, and their order
 //! * [`sc17`]: the unit of the sPIN paper (SC'17)
 //! * [`testing`]: handlers assembled from instructions, for tests
 
@@ -30,6 +31,7 @@ mod profile;
 mod program;
 mod sanitize;
 pub mod sc17;
+pub mod shares;
 mod task;
 #[doc(hidden)]
 pub mod testing;
@@ -46,6 +48,7 @@ pub use observation::Observation;
 pub use outcome::{Failure, Finished, HandlerError, Outcome, Usage, Verdict};
 pub use profile::{Profile, SourcePlace};
 pub use program::{CardProgram, DeviceProgram, Handler, ImageError};
+pub use shares::Share;
 pub use task::{HandlerSet, Input, MessageHeader, MessageId, MessageKind, Packet, Role, Task};
 
 /// `min_fragmentation_limit`: alignment in bytes of the payload in handler memory, and unit of packet sizes (sPIN App.

@@ -7,6 +7,7 @@ use abi::portals::Process;
 
 use crate::memory::HpuMemory;
 use crate::program::Handler;
+use crate::shares::Share;
 
 /// Number of a message, unique in a run.
 pub type MessageId = u64;
@@ -157,6 +158,10 @@ pub struct Task {
     pub packet: Option<Packet>,
     /// True if the message ends with the task's packet or with its completion handler.
     pub end_of_message: bool,
+    /// Tenant of the message: its portal table entry.
+    pub tenant: u32,
+    /// Tenant's entitlement.
+    pub share: Share,
 }
 
 impl Task {

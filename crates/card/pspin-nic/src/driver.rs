@@ -3,7 +3,7 @@
 //! tenants are isolated from each other.
 
 use machine::Pspin;
-use pspin_unit::her::{Convention, ExecutionContext, HostRange, Range};
+use pspin_unit::her::{Convention, ExecutionContext, HostRange, Range, Share};
 use pspin_unit::memory::{Arena, Place};
 use thiserror::Error;
 
@@ -28,6 +28,8 @@ pub struct Request {
     pub idle_cycles: Option<u64>,
     /// Cluster that runs all of its handlers under `accelerator.dispatch.policy = "pinned"`.
     pub pin: Option<u16>,
+    /// Entitlement of the tenant.
+    pub share: Share,
 }
 
 /// Error of a request that the driver refuses.
@@ -155,6 +157,7 @@ impl Driver {
             idle_cycles: request.idle_cycles.unwrap_or(self.idle_cycles),
             descriptor,
             tenant,
+            share: request.share,
             convention: Convention::Pspin,
             pin: request.pin,
         })

@@ -8,7 +8,8 @@
 //! * [`system`]: the unit with all of these, in one loop
 //! * [`energy`]: energy of a run by activity and the paper's power
 //! * [`program`]: programs, and their loading into the unit
-//! * [`watch`]: the measuring observer; [`timeline`]: the timeline that it draws; [`report`]: results of a run
+//! * [`watch`]: the measuring observer; [`timeline`]: the timeline that it draws; [`report`]: results of a run;
+//!   [`tenants`]: resources of each tenant
 
 pub mod driver;
 pub mod energy;
@@ -18,5 +19,6 @@ pub mod network;
 pub mod program;
 pub mod report;
 pub mod system;
+pub mod tenants;
 pub mod timeline;
 pub mod watch;

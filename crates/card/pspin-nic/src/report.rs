@@ -33,6 +33,22 @@ impl Latencies {
         *self.counts.entry(cycles).or_default() += 1;
     }
 
+    /// Returns percentiles in a unit of which a cycle has `per_cycle`; `None` without packets.
+    pub fn percentiles(&self, per_cycle: f64) -> Option<Percentiles> {
+        let mut sorted: Vec<(u64, u64)> = self.counts.iter().map(|(cycles, count)| (*cycles, *count)).collect();
+        sorted.sort_unstable();
+        let count: u64 = sorted.iter().map(|(_, count)| count).sum();
+        let at = |permille: u64| {
+            let (rank, mut seen) = ((count * permille).div_ceil(1_000), 0);
+            let found = sorted.iter().find(|(_, count)| {
+                seen += count;
+                seen >= rank
+            });
+            found.map(|(cycles, _)| *cycles as f64 * per_cycle)
+        };
+        Some(Percentiles { min: at(0)?, p50: at(500)?, p99: at(990)?, p999: at(999)?, max: at(1_000)? })
+    }
+
     /// Returns the summary in a unit of which a cycle has `per_cycle`; `None` without packets.
     pub fn summary(&self, per_cycle: f64) -> Option<Summary> {
         let mut sorted: Vec<(u64, u64)> = self.counts.iter().map(|(cycles, count)| (*cycles, *count)).collect();
@@ -249,6 +265,62 @@ pub struct Report {
     pub idle_resets: u64,
     /// Peak bytes of the L2 packet buffer in use.
     pub l2_peak_bytes: u32,
+    /// Resources of each tenant, if several had packets.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tenants: Vec<Tenant>,
+    /// Jain's index of the tenants' HPU cycles until the first had all its packets done, over their weights.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub jain: Option<f64>,
+}
+
+/// Percentiles of a tenant's packet latencies in nanoseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Percentiles {
+    /// Minimum.
+    pub min: f64,
+    /// Median.
+    pub p50: f64,
+    /// The 99th percentile, by the nearest rank.
+    pub p99: f64,
+    /// The percentile 99.9.
+    pub p999: f64,
+    /// Maximum.
+    pub max: f64,
+}
+
+/// Resources of one tenant over a run.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Tenant {
+    /// Number of the tenant, in the order of the execution contexts.
+    pub tenant: u32,
+    /// Weight of its context.
+    pub weight: u32,
+    /// Packets that were fed back.
+    pub packets: u64,
+    /// Bytes of its packets.
+    pub bytes: u64,
+    /// Nanoseconds from the first byte of a packet to its feedback.
+    pub latency_ns: Option<Percentiles>,
+    /// Nanoseconds from the first byte of its first packet to its last feedback.
+    pub completion_ns: f64,
+    /// Cycles of its handlers, from the load of the function pointer to the doorbell.
+    pub hpu_cycles: u64,
+    /// Cycles of its handlers until the first tenant had all its packets done, for the fairness.
+    pub shared_cycles: u64,
+    /// Bytes copied to the L1 memories for its handlers.
+    pub l1_copy_bytes: u64,
+    /// Bytes of its handlers' copies to and from host memory.
+    pub host_bytes: u64,
+    /// Bytes of packets that its handlers sent.
+    pub sent_bytes: u64,
+    /// Peak bytes of its packets with requests in the L2 packet buffer.
+    pub l2_peak_bytes: u64,
+    /// Bytes of L2 handler memory of its context.
+    pub handler_memory_bytes: u64,
+    /// Bytes of scratchpads of its context, in all clusters.
+    pub scratchpad_bytes: u64,
+    /// Handlers that failed, and that the watchdog killed.
+    pub failed: u64,
 }
 
 /// Packet counts: `arrived` is the sum of the packets fed back (the next five), those for the host, and those dropped.

@@ -15,6 +15,7 @@ use thiserror::Error;
 use crate::host::{Host, HostMemory};
 use crate::inbound::{Arrival, Done, Inbound, Waits};
 use crate::report::{Commands, DonePackets, Dropped, Flow, Latencies, Packets, Passed, Report, Throughput};
+use crate::tenants::{Times, jain};
 use crate::watch::Watch;
 
 /// Packet sent to the network.
@@ -133,6 +134,8 @@ pub struct System<U, H = HostMemory> {
     packet_latencies: Latencies,
     /// Latencies from the request of a packet to its feedback.
     request_latencies: Latencies,
+    /// Times of each tenant's packets.
+    times: Vec<Times>,
     /// Arrival cycle of the first packet, and cycle of the last feedback.
     first: Option<Cycle>,
     last: Cycle,
@@ -177,6 +180,7 @@ impl<U: Unit, H: Host> System<U, H> {
             outside,
             packet_latencies: Latencies::default(),
             request_latencies: Latencies::default(),
+            times: Vec::new(),
             first: None,
             last: Cycle::ZERO,
             done: DonePackets::default(),
@@ -292,6 +296,9 @@ impl<U: Unit, H: Host> System<U, H> {
                 }
                 self.packet_latencies.add(at - packet.arrived);
                 self.request_latencies.add(at - packet.submitted);
+                let tenant = packet.tenant as usize;
+                self.times.resize_with(self.times.len().max(tenant + 1), Times::default);
+                self.times[tenant].add(packet.arrived, at);
                 done(at, packet);
             }
         }
@@ -359,6 +366,7 @@ impl<U: Unit<Observer = Watch>, H: Host> System<U, H> {
         let l2_peak_bytes = self.inbound.peak_bytes();
         let idle_resets = self.idle_resets;
         let watch = self.unit.observer();
+        let tenants = watch.accounts().report(ns, &self.times);
         let commands = Commands {
             sent_bytes: sent.bytes,
             host_write_bytes: written.bytes,
@@ -389,6 +397,8 @@ impl<U: Unit<Observer = Watch>, H: Host> System<U, H> {
             watchdog: watch.killed(),
             idle_resets,
             l2_peak_bytes,
+            jain: jain(&tenants),
+            tenants,
         }
     }
 }

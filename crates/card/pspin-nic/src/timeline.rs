@@ -182,7 +182,7 @@ impl Timeline {
                 self.handlers[cluster][hpu] = Under { start: at, arrow, bytes: task.her.packet.size };
             }
             Noted::End { hpu, task, outcome } => self.ended(at, hpu, task, outcome),
-            Noted::Command { hpu, slot, command } => {
+            Noted::Command { hpu, slot, command, .. } => {
                 let (name, bytes) = describe(command);
                 let (cluster, hpu) = place_of(hpu);
                 let arrow = self.handlers[cluster][hpu].arrow;

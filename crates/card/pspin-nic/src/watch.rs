@@ -10,6 +10,7 @@ use pspin_unit::observe::{Noted, Observer};
 
 use crate::energy::Activity;
 use crate::report::{Commands, Handlers, HpuUse, Stages, Tally};
+use crate::tenants::Accounts;
 use crate::timeline::Timeline;
 
 /// Task in a cluster, before an HPU has its function pointer.
@@ -22,12 +23,23 @@ struct Placed {
     assigned: Cycle,
 }
 
+/// Packet in the unit.
+#[derive(Clone, Copy, Default)]
+struct Packet {
+    /// Cycle of its request, and of the end of its last handler.
+    accepted: Cycle,
+    ended: Cycle,
+    tenant: u32,
+    bytes: u32,
+}
+
 /// HPU running a handler.
 #[derive(Clone, Copy, Default)]
 struct Running {
     start: Cycle,
     is_busy: bool,
     has_run: bool,
+    tenant: u32,
 }
 
 /// Measures stages, handlers, and the number of busy HPUs.
@@ -38,8 +50,9 @@ pub struct Watch {
     given: Vec<u8>,
     running: Vec<Running>,
     per_cluster: usize,
-    /// Cycle of each packet's request, and of the end of its last handler, by NIC number.
-    packets: Vec<(Cycle, Cycle)>,
+    /// Packets by NIC number.
+    packets: Vec<Packet>,
+    accounts: Accounts,
     stages: [Tally; 6],
     roles: [Tally; 3],
     busy: u32,
@@ -65,6 +78,7 @@ impl Watch {
             running: vec![Running::default(); clusters * hpus],
             per_cluster: hpus,
             packets: Vec::new(),
+            accounts: Accounts::default(),
             stages: [Tally::default(); 6],
             roles: [Tally::default(); 3],
             busy: 0,
@@ -128,6 +142,11 @@ impl Watch {
         }
     }
 
+    /// Returns the accounts of tenants.
+    pub fn accounts(&mut self) -> &mut Accounts {
+        &mut self.accounts
+    }
+
     /// Returns the first instruction of an HPU's latest handler.
     pub fn entry(&self, hpu: HpuId) -> u32 {
         self.entries[self.index(hpu)]
@@ -155,7 +174,7 @@ impl Watch {
         &mut all[usize::from(place)]
     }
 
-    fn packet(&mut self, number: u64) -> &mut (Cycle, Cycle) {
+    fn packet(&mut self, number: u64) -> &mut Packet {
         let index = number as usize;
         if self.packets.len() <= index {
             self.packets.resize(index + 1, Default::default());
@@ -164,31 +183,32 @@ impl Watch {
     }
 
     /// Records that an HPU has the function pointer of a task.
-    fn start(&mut self, at: Cycle, hpu: HpuId, role: Role) {
+    fn start(&mut self, at: Cycle, hpu: HpuId, role: Role, tenant: u32) {
         let (index, place) = (self.index(hpu), self.given[self.index(hpu)]);
         let Placed { packet, sent, copied, assigned } = *self.place(hpu.cluster, place);
         if role == Role::Payload {
-            let accepted = self.packet(packet).0;
+            let accepted = self.packet(packet).accepted;
             let stages = [sent - accepted, copied - sent, assigned - copied, at - assigned];
             self.stages.iter_mut().zip(stages).for_each(|(stage, cycles)| stage.add(cycles));
         }
-        self.running[index] = Running { start: at, is_busy: true, has_run: true };
+        self.running[index] = Running { start: at, is_busy: true, has_run: true, tenant };
         self.busy += 1;
         self.peak = self.peak.max(self.busy);
     }
 
-    fn end(&mut self, at: Cycle, hpu: HpuId, role: Role, packet: u64) {
+    fn end(&mut self, at: Cycle, hpu: HpuId, role: Role, packet: u64, has_failed: bool) {
         let index = self.index(hpu);
         let running = &mut self.running[index];
         if !std::mem::take(&mut running.is_busy) {
             return; // killed before it had its function pointer
         }
-        let cycles = at - running.start;
+        let (cycles, tenant) = (at - running.start, running.tenant);
+        self.accounts.handler(tenant, cycles, has_failed);
         self.roles[role as usize].add(cycles);
         if role == Role::Payload {
             self.stages[4].add(cycles);
         }
-        self.packet(packet).1 = at;
+        self.packet(packet).ended = at;
         self.busy -= 1;
     }
 }
@@ -198,11 +218,14 @@ impl Observer for Watch {
         match what {
             Noted::HerAccepted(her) => {
                 self.activity.packet(her.packet.size, her.transfer);
-                *self.packet(her.user) = (at, Cycle::NEVER);
+                let (tenant, bytes) = (her.context.tenant, her.packet.size);
+                *self.packet(her.user) = Packet { accepted: at, ended: Cycle::NEVER, tenant, bytes };
+                self.accounts.accept(&her.context, bytes);
             }
             Noted::TaskSent { cluster, place, task } => {
                 self.activity.tasks += 1;
                 let packet = task.her.user;
+                self.accounts.copy(task.her.context.tenant, task.her.transfer);
                 *self.place(cluster, place) = Placed { packet, sent: at, copied: at, assigned: at };
             }
             Noted::DmaDone { cluster, place } => self.place(cluster, place).copied = at,
@@ -214,20 +237,26 @@ impl Observer for Watch {
             Noted::Start { hpu, task } => {
                 let index = self.index(hpu);
                 self.entries[index] = task.her.context.handlers[task.role as usize].address;
-                self.start(at, hpu, task.role);
+                self.start(at, hpu, task.role, task.her.context.tenant);
             }
             Noted::End { hpu, task, outcome } => {
                 self.failed += u64::from(matches!(outcome, TaskOutcome::Faulted(_)));
                 self.killed += u64::from(outcome == TaskOutcome::TimedOut);
-                self.end(at, hpu, task.role, task.her.user);
+                let has_failed = matches!(outcome, TaskOutcome::Faulted(_) | TaskOutcome::TimedOut);
+                self.end(at, hpu, task.role, task.her.user, has_failed);
             }
             Noted::Feedback(feedback) => {
-                let (_, ended) = *self.packet(feedback.user);
+                let Packet { ended, tenant, bytes, .. } = *self.packet(feedback.user);
+                let busy = self.running.iter().filter(|hpu| hpu.is_busy);
+                let running = busy.map(|hpu| (hpu.tenant, at.0.saturating_sub(hpu.start.0)));
+                self.accounts.feed_back(tenant, bytes, running);
                 if feedback.outcome == TaskOutcome::Done && ended <= at {
                     self.stages[5].add(at - ended);
                 }
             }
-            Noted::Command { command, .. } => {
+            Noted::Command { command, hpu, tenant, .. } => {
+                let index = self.index(hpu);
+                self.accounts.command(tenant.unwrap_or(self.running[index].tenant), command);
                 if let Some(data) = command.data() {
                     self.activity.command(data);
                 }

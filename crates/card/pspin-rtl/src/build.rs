@@ -38,6 +38,21 @@ pub struct Design {
     pub is_profiled: bool,
 }
 
+/// Returns the reason for which the hardware cannot simulate a unit, if it lacks a feature.
+pub fn refusal(unit: &machine::Pspin) -> Option<String> {
+    use machine::{Scheduler, Sharing};
+    let Sharing { scheduler, fragment, .. } = &unit.sharing;
+    let (key, value) = match (scheduler, fragment) {
+        (Some(other), _) if *other != Scheduler::RoundRobin => ("scheduler", other.name().to_owned()),
+        (_, Some(bytes)) => ("fragment_bytes", bytes.to_string()),
+        _ => return None,
+    };
+    Some(format!(
+        "accelerator.sharing.{key}={value}: the engine rtl serves message queues in turn and moves data whole; remove the key, or \
+         use the engine model"
+    ))
+}
+
 impl Design {
     /// Returns the unit of a machine, with observers; `None` when the machine has none.
     pub fn unit(machine: &Machine) -> Option<Design> {

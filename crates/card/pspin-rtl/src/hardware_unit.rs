@@ -485,7 +485,7 @@ impl<O: Observer> Rtl<O> {
             events::COMMAND => {
                 let (slot, command) = events::command(self.words, event);
                 self.counters.commands += 1;
-                self.observer.note(at, Noted::Command { hpu, slot, command: &command });
+                self.observer.note(at, Noted::Command { hpu, slot, command: &command, tenant: None });
             }
             events::RESPONSE => self.observer.note(at, Noted::Response { hpu, slot: place }),
             events::CONFLICTS => self.cores.conflicts += u64::from(a),

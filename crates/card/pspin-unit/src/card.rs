@@ -35,7 +35,7 @@ use self::place::{Places, cluster_of};
 use self::queues::Queues;
 use crate::command::{Command, Issued, Send};
 use crate::cycle::Cycle;
-use crate::her::{Convention, DriverEvent, ExecutionContext, Feedback, Her, HostRange, HpuId, Range};
+use crate::her::{Busy, Convention, DriverEvent, ExecutionContext, Feedback, Her, HostRange, HpuId, Range};
 use crate::memory::{Arena, Place};
 use crate::pspin::{By, HostFault, Outside, Pspin};
 use accel::convention::P4spin;
@@ -225,11 +225,17 @@ impl Card {
         }
     }
 
-    /// Submits waiting tasks, one per cycle, until the unit exerts back-pressure.
+    /// Submits waiting tasks, one per cycle, until the unit exerts back-pressure. If tenants are separated, a task that has
+    /// to wait lets those of other tenants pass.
     fn submit(&mut self) {
-        while self.ready().is_some_and(|ready| ready <= self.unit.now())
-            && let Some(waiting) = self.waiting.pop_front()
-        {
+        let is_apart = self.layout.config().sharing.separated().is_some();
+        let (mut index, mut blocked) = (0, Vec::new());
+        while self.waiting.get(index).is_some_and(|waiting| waiting.ready <= self.unit.now()) {
+            if blocked.contains(&self.waiting[index].task.tenant) {
+                index += 1;
+                continue;
+            }
+            let Some(waiting) = self.waiting.remove(index) else { return };
             let home = waiting.task.handlers.state.as_ref().and_then(|state| cluster_of(state.address));
             let Some(queue) = self.queues.enter(waiting.task.message, home) else {
                 self.parked.push_back(waiting);
@@ -238,11 +244,14 @@ impl Card {
             let Waiting { task, ready } = waiting;
             let number = self.unit.cores_mut().environment.tasks.add(task.clone(), queue);
             let her = self.request(&task, queue, number);
-            if self.unit.submit(her).is_err() {
+            if let Err((busy, _)) = self.unit.submit(her) {
                 self.unit.cores_mut().environment.tasks.remove(number);
                 self.queues.leave(queue);
-                self.waiting.push_front(Waiting { task, ready });
-                return;
+                blocked.push(task.tenant);
+                self.waiting.insert(index, Waiting { task, ready });
+                if !is_apart || busy == Busy::Cycle {
+                    return;
+                }
             }
         }
     }
@@ -269,7 +278,8 @@ impl Card {
             // The card reports the end of a message.
             idle_cycles: u64::MAX,
             descriptor: 0,
-            tenant: 0,
+            tenant: task.tenant,
+            share: task.share,
             convention: Convention::P4spin,
             pin: None,
         };

@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use hpu::Fault;
 
-pub use accel::Role;
+pub use accel::{Role, Share};
 
 /// A range of addresses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -34,16 +34,17 @@ pub struct HostRange {
 }
 
 /// Calling convention of handlers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Convention {
     /// Interface of the PsPIN artefact: the runtime is code in program memory and reads tasks from the HPU driver.
+    #[default]
     Pspin,
     /// Interface of `spin.h`: arguments are in registers, and commands are environment calls.
     P4spin,
 }
 
 /// Execution context of a message or flow (§III-A): handlers, memory, limits. The NIC driver creates it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ExecutionContext {
     /// Region of L2 handler memory.
     pub handler_memory: Range,
@@ -63,6 +64,8 @@ pub struct ExecutionContext {
     pub descriptor: u64,
     /// Tenant that owns the context.
     pub tenant: u32,
+    /// Tenant's entitlement.
+    pub share: Share,
     /// Calling convention of its handlers.
     pub convention: Convention,
     /// Cluster that runs all of its handlers, with `accelerator.dispatch.policy = "pinned"`.

@@ -81,6 +81,8 @@ pub enum Noted<'a> {
         slot: u8,
         /// Command issued.
         command: &'a Command,
+        /// Tenant of its handler; unknown in the hardware.
+        tenant: Option<u32>,
     },
     /// The response to a command reached its HPU.
     Response {

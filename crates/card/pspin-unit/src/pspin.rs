@@ -20,7 +20,7 @@ use crate::her::{Busy, DriverEvent, ExecutionContext, Failure, Feedback, Her, Hp
 use crate::hpu_cluster::HpuCluster;
 use crate::memory::{Arena, Place, Wide};
 use crate::observe::{Noted, Observer};
-use crate::schedule::{Completion, Dispatcher, Ended, Mpq, Selected, TaskId};
+use crate::schedule::{Completion, Dispatcher, Ended, Mpq, Selected, TaskId, choose_apart};
 use crate::status::Status;
 
 /// Surroundings of the unit: the NIC, the host, and the driver.
@@ -134,7 +134,7 @@ impl<C: Cores, O: Observer> Pspin<C, O> {
         Pspin {
             now: Cycle::ZERO,
             memory: Arena::new(&config),
-            mpq: Mpq::new(&config.mpq),
+            mpq: Mpq::new(&config),
             dispatcher: Dispatcher::new(&config.dispatch),
             dma: DmaInterconnect::new(&config),
             landed: Vec::new(),
@@ -352,6 +352,7 @@ impl<C: Cores, O: Observer> Pspin<C, O> {
                 };
                 self.cores.step(index, now, &mut side);
                 self.note_wishes(usize::from(index));
+                self.note_stopped(usize::from(index));
             }
         }
         self.pe.take(now);
@@ -368,7 +369,7 @@ impl<C: Cores, O: Observer> Pspin<C, O> {
         if let Some(hpu) = self.commanding.take() {
             self.command_has_left(hpu);
         }
-        self.mpq.step(now);
+        self.select();
         for event in self.events.drain(..) {
             goes_out = true;
             out.raise(now, event);
@@ -399,6 +400,26 @@ impl<C: Cores, O: Observer> Pspin<C, O> {
         let set = |set: u64, wants: bool| set & !(1 << index) | u64::from(wants) << index;
         self.feeding = set(self.feeding, cluster.has_feedback());
         self.issuing = set(self.issuing, cluster.has_command());
+    }
+
+    /// Selects a task in the message queues.
+    #[inline]
+    fn select(&mut self) {
+        let Pspin { now, mpq, dispatcher, clusters, .. } = self;
+        match mpq.shares().is_some() {
+            false => mpq.step(*now, |_, _| true),
+            true => mpq.step(*now, |her, shares| choose_apart(dispatcher, *now, her, clusters, shares).is_some()),
+        }
+    }
+
+    /// Records the tenants of a cluster whose task has left its HPU.
+    #[inline]
+    fn note_stopped(&mut self, index: usize) {
+        if let Some(shares) = self.mpq.shares_mut() {
+            for tenant in self.clusters[index].take_stopped() {
+                shares.stop(self.now.0, tenant);
+            }
+        }
     }
 
     /// Collects the feedback of one HPU, and delivers the oldest one in flight to the queues and the NIC. A failure is
@@ -503,11 +524,24 @@ impl<C: Cores, O: Observer> Pspin<C, O> {
 
     /// Assigns a cluster's next task to an idle HPU.
     fn assign(&mut self, index: usize) {
-        if let Some((hpu, place, at)) = self.clusters[index].assign(self.now, self.mpq.tasks()) {
+        let Pspin { mpq, clusters, .. } = self;
+        if let Some((hpu, place, at)) = clusters[index].assign(self.now, mpq.tasks(), mpq.shares()) {
+            self.note_started(index, place);
             let id = HpuId { cluster: index as u16, hpu };
             self.watchdog = self.watchdog.min(self.clusters[index].watchdog());
             self.observer.note(at, Noted::Assigned { hpu: id, place });
             self.cores.task(id, at + self.config.cluster.driver_cycles);
+        }
+    }
+
+    /// Records the tenant of a task that got an HPU.
+    #[inline]
+    fn note_started(&mut self, index: usize, place: u8) {
+        if self.mpq.shares().is_some()
+            && let Some((task, _)) = self.clusters[index].task(place)
+        {
+            let tenant = self.mpq.tasks()[task].her.context.tenant;
+            self.mpq.shares_mut().into_iter().for_each(|shares| shares.start(self.now.0, tenant));
         }
     }
 
@@ -586,7 +620,7 @@ impl<C: Cores, O: Observer> Pspin<C, O> {
 
     /// Takes a command of one HPU, or a status, into the command unit.
     fn take_command(&mut self) {
-        let has_room = |command: &Command| self.commands.has_room(self.now, command);
+        let has_room = |tenant, command: &Command| self.commands.has_room(self.now, tenant, command);
         let mut requests = 0;
         for (index, cluster) in self.clusters.iter().enumerate() {
             let requests_one = cluster.has_command() && cluster.next_command(has_room).is_some();
@@ -604,9 +638,12 @@ impl<C: Cores, O: Observer> Pspin<C, O> {
         self.command_arbiter.grant(index);
         let Some((slot, command)) = cluster.take_command(hpu) else { return };
         let hpu = HpuId { cluster: index as u16, hpu };
-        self.commands.take(self.now, Issued { hpu, slot, command });
+        let issuer =
+            self.clusters[index as usize].issuer(hpu.hpu, slot).map(|task| &self.mpq.tasks()[task].her.context);
+        let (tenant, share) = issuer.map(|context| (context.tenant, context.share)).unwrap_or_default();
+        self.commands.take(self.now, Issued { tenant, share, ..Issued::new(hpu, slot, command) });
         self.counters.commands += 1;
-        self.observer.note(self.now, Noted::Command { hpu, slot, command: &command });
+        self.observer.note(self.now, Noted::Command { hpu, slot, command: &command, tenant: Some(tenant) });
         self.commanding = Some(hpu);
     }
 
@@ -663,7 +700,7 @@ impl<C: Cores, O: Observer> Pspin<C, O> {
     }
 
     /// Delivers a response to its HPU.
-    fn respond(&mut self, Response { issued: Issued { hpu, slot, command }, data, is_refused }: Response) {
+    fn respond(&mut self, Response { issued: Issued { hpu, slot, command, .. }, data, is_refused }: Response) {
         let address = command.host();
         let refused = is_refused.then_some(Failure::Host { address });
         let goes_on = self.clusters[usize::from(hpu.cluster)].respond(hpu.hpu, slot, data, refused);
@@ -683,6 +720,10 @@ impl<C: Cores, O: Observer> Pspin<C, O> {
 
     /// Reads the data of a command from host memory.
     fn read_host(&self, issued: Issued, out: &mut impl Outside) -> Answer {
+        // The last part of a read brings all of its data.
+        if !issued.completes() {
+            return Answer::default();
+        }
         let size = match issued.command {
             Command::HostDirectRead { size, .. } => u32::from(size),
             command => command.local().unwrap_or_default().size,
@@ -742,7 +783,12 @@ impl<C: Cores, O: Observer> Pspin<C, O> {
     fn dispatch(&mut self) {
         match self.mpq.out() {
             Some((_, Selected::Task(task))) => {
-                let Some(index) = self.dispatcher.choose(&self.mpq.tasks()[task].her, &self.clusters) else {
+                let her = &self.mpq.tasks()[task].her;
+                let chosen = match self.mpq.shares() {
+                    Some(shares) => choose_apart(&self.dispatcher, self.now, her, &self.clusters, shares),
+                    None => self.dispatcher.choose(her, &self.clusters),
+                };
+                let Some(index) = chosen else {
                     self.dispatcher.is_blocked = true;
                     return;
                 };
@@ -763,13 +809,17 @@ impl<C: Cores, O: Observer> Pspin<C, O> {
     /// Sends a task to a cluster that has room for it, and starts the DMA of its packet.
     fn send(&mut self, now: Cycle, index: usize, id: TaskId) {
         let task = &self.mpq.tasks()[id];
+        let tenant = task.her.context.tenant;
         let from = Range { address: task.her.packet.address, size: task.her.transfer };
-        let Some((place, to)) = self.clusters[index].accept(now, id, from.size) else { return };
+        let Some((place, to)) = self.clusters[index].accept(now, id, tenant, from.size) else { return };
         let cluster = index as u16;
         self.observer.note(now, Noted::TaskSent { cluster, place, task });
         if from.size > 0 {
             self.observer.note(now, Noted::DmaStart { cluster, place });
             self.dma.start(cluster, now, Transfer { owner: Owner::Packet(place), from, to: to.address });
+        }
+        if let Some(shares) = self.mpq.shares_mut() {
+            shares.send(tenant);
         }
     }
 }

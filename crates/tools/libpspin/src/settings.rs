@@ -89,6 +89,9 @@ impl Settings {
             Accelerator::Pspin(unit) => Rc::from(unit),
             other => return Err(Error::Kind(name, other.kind())),
         };
+        if let (Engine::Rtl(..), Some(reason)) = (&engine, pspin_rtl::build::refusal(&unit)) {
+            return Err(Error::Environment(reason));
+        }
         let clusters = unit.units.clusters;
         if clusters as usize > CLUSTERS {
             warn(&format!(

@@ -16,7 +16,7 @@ use pspin_nic::timeline::Timeline;
 use pspin_nic::watch::Watch;
 use pspin_rtl::build::build;
 use pspin_rtl::{Rtl, RtlError};
-use pspin_unit::her::{Convention, ExecutionContext, HostRange, Range};
+use pspin_unit::her::{Convention, ExecutionContext, HostRange, Range, Share};
 use pspin_unit::memory::{Arena, Place};
 use pspin_unit::{Cycle, Unit};
 use rustc_hash::FxHashMap;
@@ -294,6 +294,7 @@ impl<U: Unit<Observer = Watch>> Simulation<U> {
             idle_cycles: unit.mpq.idle_cycles,
             descriptor: 0,
             tenant: self.contexts.len() as u32,
+            share: Share::default(),
             convention: Convention::Pspin,
             pin: None,
         });

@@ -251,7 +251,7 @@ struct Options {
     /// Working folder of the ranks of a program
     #[arg(long, value_name = "DIR")]
     wdir: Option<PathBuf>,
-    /// Run the jobs of a TOML file, which share the simulated network, instead of one program (docs/sharing.md)
+    /// Run the jobs of a TOML file, which share the simulated network, instead of one program (docs/jobs.md)
     #[arg(long, value_name = "FILE",
           conflicts_with_all = ["n", "env", "wdir", "gdb", "fail", "kill_card", "compute", "program"])]
     jobs: Option<PathBuf>,

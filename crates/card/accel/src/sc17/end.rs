@@ -80,7 +80,7 @@ impl Unit {
     /// Ends a handler. Its context stays reserved until the card acts on the outcome.
     pub(super) fn end(&mut self, context: u16, outcome: Outcome, env: &mut dyn Env) -> Result<(), InternalError> {
         self.end_stay(context, env)?;
-        let Context { task, thread, started, .. } = *self.vacate(context)?;
+        let Context { task, thread, started, .. } = *self.vacate(context, env)?;
         let (instructions, cycles) = (thread.instructions(), thread.cycles());
         if let Some(loaded) = &self.program {
             loaded.program.end(thread);
@@ -92,8 +92,13 @@ impl Unit {
     }
 
     /// Removes a handler from its context.
-    fn vacate(&mut self, context: u16) -> Result<Box<Context>, InternalError> {
+    fn vacate(&mut self, context: u16, env: &dyn Env) -> Result<Box<Context>, InternalError> {
         let resident = self.contexts[usize::from(context)].take().ok_or(InternalError::NoHandler(context))?;
+        if let Some(shares) = &mut self.shares {
+            let (now, tenant) = (self.clock.cycles(env.now()), resident.task.tenant);
+            shares.stop(now, tenant);
+            shares.end(now, tenant, true, true);
+        }
         if let Some(sanitizer) = &mut self.sanitizer {
             sanitizer.ends(u32::from(context));
         }
@@ -114,6 +119,12 @@ impl Unit {
         let ends = |task: &Task| messages.binary_search(&task.message).is_ok();
         let (mut withdrawn, waiting): (Vec<Task>, Vec<Task>) = self.tasks.drain(..).partition(ends);
         self.tasks.extend(waiting);
+        if let Some(shares) = &mut self.shares {
+            for task in &withdrawn {
+                shares.pop(task.tenant);
+                shares.end(self.clock.cycles(env.now()), task.tenant, false, true);
+            }
+        }
         let is_ended = |context: &u16| {
             self.contexts[usize::from(*context)].as_deref().is_some_and(|resident| ends(&resident.task))
         };
@@ -122,7 +133,7 @@ impl Unit {
             if self.hpus.get(context).running == Some(context) {
                 self.end_stay(context, env)?;
             }
-            withdrawn.push(self.vacate(context)?.task);
+            withdrawn.push(self.vacate(context, env)?.task);
             self.hpus.get_mut(context).ready.retain(|other| *other != context);
         }
         for context in ended {

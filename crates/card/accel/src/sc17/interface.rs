@@ -74,6 +74,9 @@ impl Accelerator for Unit {
     }
 
     fn offer(&mut self, task: Task, env: &mut dyn Env) -> Result<(), InternalError> {
+        if let Some(shares) = &mut self.shares {
+            shares.accept(self.clock.cycles(env.now()), task.tenant, task.share, 0);
+        }
         push_back_frugally(&mut self.tasks, task);
         self.dispatch(env)
     }

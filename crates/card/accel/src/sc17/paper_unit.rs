@@ -22,6 +22,7 @@ use crate::observation::Observation;
 use crate::profile::Profile;
 use crate::program::{CardProgram, ImageError};
 use crate::sanitize::Sanitizer;
+use crate::shares::{Shared, Shares};
 use crate::task::{Packet, Task};
 
 /// Granularity of memory protection in bytes: the runtime's `memcpy` reads whole aligned words.
@@ -43,6 +44,9 @@ pub struct Unit {
     pub(super) hpus: Hpus,
     /// Tasks that wait for a context.
     pub(super) tasks: VecDeque<Task>,
+    /// Accounts of tenants, if the scheduler separates them; and the tenant that got a context last.
+    pub(super) shares: Option<Box<Shares>>,
+    pub(super) latest: u32,
     pub(super) handles: Handles,
     /// Number of handlers that received a context.
     pub(super) runs: Run,
@@ -87,6 +91,8 @@ impl Unit {
             contexts: (0..config.contexts).map(|_| None).collect(),
             hpus: Hpus::new(config.hpus),
             tasks: VecDeque::new(),
+            shares: shares(config),
+            latest: 0,
             handles: Handles::default(),
             runs: 0,
             sanitizer: observation.sanitize.then(Box::default),
@@ -121,6 +127,7 @@ impl Unit {
         }
         self.hpus.clear();
         self.tasks.clear();
+        self.shares = shares(&self.config);
         self.buffers.clear();
         self.memories = memories(&self.config, self.mtu);
         self.allocator = Allocator::new(map::HPU_MEMORY, self.config.memory);
@@ -176,6 +183,12 @@ impl Unit {
         let resident = self.contexts.get(id.thread as usize)?.as_deref();
         resident.filter(|resident| resident.run == id.run)
     }
+}
+
+/// Creates the accounts of tenants, if the scheduler separates them. A handler has its context from its start to its end.
+fn shares(config: &Sc17) -> Option<Box<Shares>> {
+    let contexts = config.contexts;
+    Shares::new(&config.sharing, Shared { hpus: contexts, places: contexts, cells: u32::MAX }).map(Box::new)
 }
 
 /// Rounds a number of bytes up to whole words.

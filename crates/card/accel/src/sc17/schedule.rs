@@ -3,6 +3,8 @@
 
 use abi::device::map;
 use hpu::{Memory, Sharing, Stop, Watcher, Window};
+use machine::Scheduler;
+use sim::Time;
 
 use super::context::{Context, Wait};
 use super::paper_unit::{Unit, words};
@@ -20,11 +22,42 @@ impl Unit {
     pub(super) fn dispatch(&mut self, env: &mut dyn Env) -> Result<(), InternalError> {
         while !self.tasks.is_empty()
             && let Some(context) = self.free_context()
-            && let Some(task) = self.tasks.pop_front()
+            && let Some(index) = self.next_task(env.now())
+            && let Some(task) = self.tasks.remove(index)
         {
+            self.latest = task.tenant;
+            let now = self.clock.cycles(env.now());
+            if let Some(shares) = &mut self.shares {
+                shares.pop(task.tenant);
+                shares.send(task.tenant);
+                shares.start(now, task.tenant);
+            }
             self.start(context, task, env)?;
         }
         Ok(())
+    }
+
+    /// Returns the index of the waiting task that gets the next context; `None` if no tenant may use another one.
+    fn next_task(&self, now: Time) -> Option<usize> {
+        let scheduler = self.config.sharing.scheduler.unwrap_or(Scheduler::Fifo);
+        if scheduler == Scheduler::Fifo {
+            return Some(0);
+        }
+        // The first task of each tenant, in the order of arrival.
+        let mut first: Vec<(usize, u32)> = Vec::new();
+        for (index, task) in self.tasks.iter().enumerate() {
+            if first.iter().all(|(_, tenant)| *tenant != task.tenant) {
+                first.push((index, task.tenant));
+            }
+        }
+        let Some(shares) = &self.shares else {
+            let distance = |tenant: u32| tenant.wrapping_sub(self.latest.wrapping_add(1));
+            return first.into_iter().min_by_key(|(_, tenant)| distance(*tenant)).map(|(index, _)| index);
+        };
+        let now = self.clock.cycles(now);
+        let may = |(_, tenant): &(usize, u32)| shares.may_start(now, *tenant, 0, self.config.contexts);
+        let best = first.into_iter().filter(may);
+        best.reduce(|best, next| if shares.precedes(now, next.1, best.1) { next } else { best }).map(|(index, _)| index)
     }
 
     /// Returns a free context of the HPU with the fewest resident handlers.

@@ -125,7 +125,16 @@ impl Rig {
             Input::Completion { .. } => accel::Role::Completion,
         };
         let handler = self.handlers.get(role).unwrap().clone();
-        Task { message, handlers: self.handlers.clone(), handler, input, packet, end_of_message: true }
+        Task {
+            message,
+            handlers: self.handlers.clone(),
+            handler,
+            input,
+            packet,
+            end_of_message: true,
+            tenant: 0,
+            share: accel::Share::default(),
+        }
     }
 
     /// Stores a packet in a buffer of the unit.

@@ -3,7 +3,7 @@
 //! B.3–B.5).
 
 use abi::portals::NiFail;
-use accel::{Failure, Finished, HandlerError, Input, MessageHeader, MessageKind, Outcome, Role, Task};
+use accel::{Failure, Finished, HandlerError, Input, MessageHeader, MessageKind, Outcome, Role, Share, Task};
 
 use super::handler_state::Spin;
 use super::verdict::{Completion, FirstError, MessageVerdict, fail_code};
@@ -12,6 +12,12 @@ use crate::message::{Packet, Request, RequestKind};
 use crate::pipeline::{Pipeline, RxMessage};
 use crate::portals::InternalError;
 use crate::ports::Ports;
+
+/// Returns tenant and entitlement of the messages of a portal table entry: all weigh the same, and a strict scheduler
+/// prefers lower entries.
+fn tenant(pt_index: u32) -> (u32, Share) {
+    (pt_index, Share { weight: 1, priority: u8::MAX - pt_index.min(u8::MAX.into()) as u8 })
+}
 
 impl Spin {
     /// Handles an arrived packet of a message with handlers.
@@ -120,7 +126,8 @@ impl Spin {
         };
         let handler = handlers.get(role).cloned().ok_or(InternalError::WrongKind(message))?;
         let end_of_message = packet.is_none_or(|packet| packet.offset + u64::from(packet.length) >= length);
-        let task = Task { message, handlers, handler, input, packet, end_of_message };
+        let (tenant, share) = tenant(rx.request()?.0.pt_index);
+        let task = Task { message, handlers, handler, input, packet, end_of_message, tenant, share };
         self.call(ports, |accelerator, env| accelerator.offer(task, env))
     }
 

@@ -183,7 +183,7 @@ impl Observer for Tape {
                 let note = Note::End(task.role as u8, task.her.user, Ending::new(outcome));
                 (Stream::Hpu(of(hpu).0, of(hpu).1), note)
             }
-            Noted::Command { hpu, slot, command } => {
+            Noted::Command { hpu, slot, command, .. } => {
                 (Stream::Command(of(hpu).0, of(hpu).1), Note::Command(slot, *command))
             }
             Noted::Response { hpu, slot } => (Stream::Response(of(hpu).0, of(hpu).1), Note::Slot(slot)),

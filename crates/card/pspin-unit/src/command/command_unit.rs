@@ -10,6 +10,7 @@ use sim::Clock;
 use super::engines::{Engines, Need, OUTBOUND};
 use super::host::{Answer, FromHost, Join};
 use super::kinds::{Command, Issued, Port, Through};
+use super::lanes::Lanes;
 use crate::arbiter::RoundRobin;
 use crate::cycle::Cycle;
 use crate::rate::Rate;
@@ -94,12 +95,19 @@ pub struct CommandUnit {
     /// latest status without a descriptor still occupies an entry.
     statuses: VecDeque<(Cycle, u64, Status)>,
     undescribed: Cycle,
-    /// Credits of each engine, and number of commands and statuses inside.
-    credits: [Credits; 3],
+    /// Credits of each engine, by tenant if they are separated; statuses use those of the first. Number of commands and
+    /// statuses inside.
+    credits: Vec<[Credits; 3]>,
+    each: [u32; 3],
+    is_apart: bool,
     inside: usize,
     /// Commands in the host-direct unit, and read requests of the off-cluster DMA engine that wait for the host.
     direct: VecDeque<(Cycle, Taken)>,
     reads: VecDeque<(Cycle, Issued)>,
+    /// Read requests by tenant, which `reads` takes part by part, and the number of parts that may be at the host: as
+    /// much data as fills its latency.
+    read_lanes: Option<Lanes>,
+    reads_at_host: u32,
     writing: Join,
     asking: Join,
     to_host: Rate,
@@ -135,10 +143,14 @@ impl CommandUnit {
             path: VecDeque::new(),
             statuses: VecDeque::new(),
             undescribed: Cycle::NEVER,
-            credits: [unit.outbound.queue, each, each].map(Credits::new),
+            credits: vec![[unit.outbound.queue, each, each].map(Credits::new)],
+            each: [unit.outbound.queue, each, each],
+            is_apart: unit.sharing.separated().is_some(),
             inside: 0,
             direct: VecDeque::new(),
             reads: VecDeque::new(),
+            read_lanes: Lanes::new(&unit.sharing),
+            reads_at_host: reads_at_host(unit),
             writing: Join::default(),
             asking: Join::default(),
             to_host: Rate::new(host.gap_per_byte, clock),
@@ -173,18 +185,35 @@ impl CommandUnit {
         let [dma, direct] = &self.written;
         let taken = first(&self.path).min(first(&self.direct)).min(first(dma)).min(first(direct));
         let loaded = self.loaded.front().map_or(Cycle::NEVER, |(at, ..)| *at);
-        let issued = alone(&self.reads).min(alone(&self.leaving)).min(loaded);
+        let lanes = self.read_lanes.as_ref().filter(|_| self.could_ask()).map_or(Cycle::NEVER, Lanes::wake);
+        let issued = alone(&self.reads).min(lanes).min(alone(&self.leaving)).min(loaded);
         taken.min(issued).min(responses).min(self.engines.wake()).min(self.from_host.wake())
     }
 
     /// Returns true if an engine has room for a command in cycle `now`.
-    pub fn has_room(&self, now: Cycle, command: &Command) -> bool {
-        self.credits[engine(command)].has_one(now)
+    pub fn has_room(&self, now: Cycle, tenant: u32, command: &Command) -> bool {
+        let of_tenant = self.credits.get(if self.is_apart { tenant as usize } else { 0 });
+        of_tenant.is_none_or(|credits| credits[engine(command)].has_one(now))
+    }
+
+    /// Returns the credits of a tenant's commands in an engine.
+    fn credits(&mut self, tenant: u32, engine: usize) -> &mut Credits {
+        let index = if self.is_apart { tenant as usize } else { 0 };
+        if self.credits.len() <= index {
+            let each = self.each;
+            self.credits.resize_with(index + 1, || each.map(Credits::new));
+        }
+        &mut self.credits[index][engine]
+    }
+
+    /// Returns true if the next part of a read may go to the host.
+    fn could_ask(&self) -> bool {
+        self.reads.is_empty() && self.from_host.outstanding() < self.reads_at_host
     }
 
     /// Accepts a command from an HPU in cycle `now`.
     pub fn take(&mut self, now: Cycle, issued: Issued) {
-        self.credits[engine(&issued.command)].take(now);
+        self.credits(issued.tenant, engine(&issued.command)).take(now);
         self.inside += 1;
         self.path.push_back((now + (self.path_cycles - 1), Taken::Command(issued)));
     }
@@ -210,13 +239,13 @@ impl CommandUnit {
 
     /// Returns true if a status can be taken in cycle `now`.
     pub fn could_take_status(&self, now: Cycle) -> bool {
-        self.statuses.front().is_some_and(|(from, ..)| *from <= now) && self.credits[DIRECT].has_one(now)
+        self.statuses.front().is_some_and(|(from, ..)| *from <= now) && self.credits[0][DIRECT].has_one(now)
     }
 
     /// Takes the first status in cycle `now`.
     pub fn take_status(&mut self, now: Cycle) {
         if let Some((_, descriptor, status)) = self.statuses.pop_front() {
-            self.credits[DIRECT].take(now);
+            self.credits(0, DIRECT).take(now);
             self.inside += 1;
             self.path.push_back((now + (self.path_cycles - 1), Taken::Status(descriptor, status)));
         }
@@ -239,8 +268,11 @@ impl CommandUnit {
         self.ask_host(now, is_ready(now, Port::HostRead));
         self.write_host(now, is_ready(now, Port::HostWrite));
         self.end_writes(now, is_ready(now, Port::HostData));
-        if let Some((issued, answer)) = self.from_host.write(now, write) {
-            self.credits[OFF_CLUSTER].give(now + self.read_credit);
+        if let Some((issued, answer)) = self.from_host.write(now, write)
+            && issued.completes()
+        {
+            let at = now + self.read_credit;
+            self.credits(issued.tenant, OFF_CLUSTER).give(at);
             self.loaded.push_back((now + 1_u64, issued, answer));
         }
     }
@@ -254,14 +286,14 @@ impl CommandUnit {
         if Self::is_due(self.leaving.front(), now)
             && let Some((_, issued)) = self.leaving.pop_front()
         {
-            self.credits[engine(&issued.command)].give(now);
+            self.credits(issued.tenant, engine(&issued.command)).give(now);
             self.deliver(issued, now);
         }
         let Some(output) = self.engines.output(OUTBOUND, now) else { return };
         if output.bytes.is_some() && !is_ready(now) {
             return;
         }
-        if output.ends {
+        if output.ends && output.issued.completes() {
             // The last bytes of a packet may need one more beat.
             let rest = (1..).map(|cycles: u64| now + cycles).find(|at| is_ready(*at));
             self.deliver(output.issued, if output.is_last { now } else { rest.unwrap_or(now) });
@@ -284,6 +316,11 @@ impl CommandUnit {
             }
             _ => None,
         };
+        if self.could_ask()
+            && let Some(lanes) = &mut self.read_lanes
+        {
+            self.reads.extend(lanes.next(now));
+        }
         let asks = u64::from(Self::is_due(self.reads.front(), now)) | u64::from(direct.is_some()) << 1;
         let choice = self.asking.offer(asks).filter(|_| is_ready);
         if choice.is_some() {
@@ -297,7 +334,7 @@ impl CommandUnit {
             }
             (Some(_), _) => {
                 let Some((_, issued)) = self.reads.pop_front() else { return };
-                let range = issued.command.local().unwrap_or_default();
+                let range = issued.range();
                 self.from_host.ask(at, issued, range.size, Some(range));
             }
             (None, _) => {}
@@ -318,7 +355,8 @@ impl CommandUnit {
                 // Incomplete beats and commands for a card do not need the host.
                 _ => {
                     if output.leaves_for_card() {
-                        self.credits[OFF_CLUSTER].give(now + self.write_credit);
+                        let at = now + self.write_credit;
+                        self.credits(output.issued.tenant, OFF_CLUSTER).give(at);
                         self.deliver(output.issued, now);
                     }
                     self.engines.leave(OFF_CLUSTER, now, output);
@@ -336,7 +374,9 @@ impl CommandUnit {
                 self.engines.leave(OFF_CLUSTER, now, &output);
                 if output.is_last {
                     self.writing.end();
-                    self.written[0].push_back((at, Taken::Command(output.issued)));
+                    if output.issued.completes() {
+                        self.written[0].push_back((at, Taken::Command(output.issued)));
+                    }
                 }
             }
             (_, _, Some(taken)) => {
@@ -367,7 +407,9 @@ impl CommandUnit {
         let direct = if brought.is_none() { answered(direct) } else { None };
         for (engine, taken) in [(OFF_CLUSTER, dma), (DIRECT, direct)] {
             let Some(taken) = taken else { continue };
-            self.credits[engine].give(now + if engine == OFF_CLUSTER { self.write_credit } else { 0 });
+            let at = now + if engine == OFF_CLUSTER { self.write_credit } else { 0 };
+            let tenant = if let Taken::Command(issued) = taken { issued.tenant } else { 0 };
+            self.credits(tenant, engine).give(at);
             match taken {
                 Taken::Command(issued) => self.deliver(issued, now),
                 Taken::Status(descriptor, status) => {
@@ -377,7 +419,7 @@ impl CommandUnit {
             }
         }
         if let Some((issued, answer)) = brought {
-            self.credits[DIRECT].give(now);
+            self.credits(issued.tenant, DIRECT).give(now);
             self.inside -= 1;
             self.due.push_back(Due::Bring(issued, answer));
         }
@@ -406,7 +448,13 @@ impl CommandUnit {
                     let from = if engine == OFF_CLUSTER { now + self.start_cycles } else { now };
                     self.engines.push(engine, from, issued);
                 }
-                Command::FromHost { .. } => self.reads.push_back((now + self.read_cycles, issued)),
+                Command::FromHost { .. } => {
+                    let from = now + self.read_cycles;
+                    match &mut self.read_lanes {
+                        Some(lanes) => lanes.push(from, issued),
+                        None => self.reads.push_back((from, issued)),
+                    }
+                }
                 Command::Card { data: None, .. } => self.leaving.push_back((now + 1_u64, issued)),
                 Command::HostDirect { .. } | Command::HostDirectRead { .. } => {
                     self.direct.push_back((now + 1_u64, taken));
@@ -419,8 +467,9 @@ impl CommandUnit {
     #[inline]
     pub fn read(&mut self, now: Cycle, gives: impl FnMut(u32, Need) -> bool) {
         // A packet returns its credit when all of it is read, in the cycle in which it leaves.
-        if self.engines.step(now, gives) {
-            self.credits[OUTBOUND].give(now + self.read_cycles);
+        if let Some(tenant) = self.engines.step(now, gives) {
+            let at = now + self.read_cycles;
+            self.credits(tenant, OUTBOUND).give(at);
         }
     }
 
@@ -448,6 +497,12 @@ impl CommandUnit {
         self.arbiter.grant(choice);
         self.responses[choice as usize].pop_front().map(|(_, response)| response)
     }
+}
+
+/// Returns the bytes that may be outstanding at the host before the next part of a read: twice those that fill its latency.
+fn reads_at_host(unit: &Pspin) -> u32 {
+    let latency = unit.host.read_cycles.saturating_add(unit.host.iommu_cycles);
+    latency.saturating_mul(unit.nhi.width_bits / 8).saturating_mul(2).max(1)
 }
 
 /// Returns the engine that executes a command.
@@ -486,7 +541,7 @@ mod tests {
     }
 
     fn issued(slot: u8, command: Command) -> Issued {
-        Issued { hpu: HpuId { cluster: 0, hpu: 0 }, slot, command }
+        Issued::new(HpuId { cluster: 0, hpu: 0 }, slot, command)
     }
 
     /// Two sends and one command of each other kind complete in one cycle. From 2 cycles later, the four sources send

@@ -12,6 +12,7 @@ use machine::Pspin;
 use sim::Clock;
 
 use super::kinds::{Command, Issued, Through};
+use super::lanes::Lanes;
 use crate::arbiter::RoundRobin;
 use crate::cycle::Cycle;
 use crate::her::Range;
@@ -57,6 +58,8 @@ struct Beat {
 /// One engine, which reads the data of its commands in order.
 struct Engine {
     commands: VecDeque<(Cycle, Issued)>,
+    /// Commands by tenant, which `commands` takes part by part.
+    lanes: Option<Lanes>,
     /// Address of the first command's next beat, and number of beats left; 0 before it begins.
     next: u32,
     left: u32,
@@ -76,9 +79,10 @@ struct Engine {
 }
 
 impl Engine {
-    fn new() -> Engine {
+    fn new(lanes: Option<Lanes>) -> Engine {
         Engine {
             commands: VecDeque::new(),
+            lanes,
             next: 0,
             left: 0,
             from: Cycle::ZERO,
@@ -94,7 +98,9 @@ impl Engine {
 
     /// Returns the cycle in which the engine chooses its next beat, if it has room.
     fn wake(&self) -> Cycle {
-        let Some((at, issued)) = self.commands.front() else { return Cycle::NEVER };
+        let Some((at, issued)) = self.commands.front() else {
+            return self.lanes.as_ref().map_or(Cycle::NEVER, Lanes::wake);
+        };
         match () {
             () if self.left > 0 => *at,
             () if self.turned <= self.from || self.memory == memory(issued) => self.from.max(*at),
@@ -111,7 +117,7 @@ impl Engine {
         if self.left > 0 {
             return self.next;
         }
-        let data = self.commands.front().and_then(|(_, issued)| issued.command.local()).unwrap_or_default();
+        let data = self.commands.front().map(|(_, issued)| issued.range()).unwrap_or_default();
         data.address - data.address % width
     }
 
@@ -119,7 +125,7 @@ impl Engine {
     fn output(&self, now: Cycle, width: u32) -> Option<Output> {
         let Beat { is_first, is_last, .. } = *self.beats.front().filter(|beat| beat.at <= now)?;
         let issued = *self.sending.front()?;
-        let data = issued.command.local().unwrap_or_default();
+        let data = issued.range();
         let (offset, end) = (data.address % width, (data.address.wrapping_add(data.size.max(1) - 1)) % width + 1);
         // A beat of the stream joins the end of the previous word and the start of this one.
         let is_alone = is_first || offset == 0 || self.has_rest;
@@ -160,6 +166,8 @@ struct Chosen {
     address: u32,
     is_first: bool,
     is_last: bool,
+    /// Tenant of a packet of which this is the last beat.
+    completes: Option<u32>,
 }
 
 /// Both engines and the read ports.
@@ -186,7 +194,7 @@ impl Engines {
     /// Creates idle engines.
     pub fn new(unit: &Pspin, clock: Clock) -> Engines {
         Engines {
-            engines: [Engine::new(), Engine::new()],
+            engines: [Engine::new(Lanes::new(&unit.sharing)), Engine::new(Lanes::new(&unit.sharing))],
             arbiters: vec![RoundRobin::default(); L1_PORTS + unit.units.clusters as usize],
             chosen: [None; 2],
             beat: unit.nhi.width_bits / 8,
@@ -209,7 +217,11 @@ impl Engines {
 
     /// Queues a command at an engine, which chooses its first beat in cycle `now` at the earliest.
     pub fn push(&mut self, engine: usize, now: Cycle, issued: Issued) {
-        self.engines[engine].commands.push_back((now, issued));
+        let engine = &mut self.engines[engine];
+        match &mut engine.lanes {
+            Some(lanes) => lanes.push(now, issued),
+            None => engine.commands.push_back((now, issued)),
+        }
     }
 
     /// Returns the beat at the output of an engine in cycle `now`.
@@ -224,15 +236,20 @@ impl Engines {
     }
 
     /// Reads the chosen beats, and chooses the next ones, in cycle `now`. `gives` returns true if a memory grants the
-    /// resources for a beat. Returns true if the last beat of a packet is read.
-    pub fn step(&mut self, now: Cycle, mut gives: impl FnMut(u32, Need) -> bool) -> bool {
-        let mut has_read = false;
+    /// resources for a beat. Returns the tenant of a packet whose last beat is read.
+    pub fn step(&mut self, now: Cycle, mut gives: impl FnMut(u32, Need) -> bool) -> Option<u32> {
+        let mut has_read = None;
         for (index, engine) in self.engines.iter_mut().enumerate() {
-            let Some(Chosen { address, is_first, is_last, .. }) = self.chosen[index] else { continue };
+            let Some(Chosen { address, is_first, is_last, completes, .. }) = self.chosen[index] else { continue };
             if gives(address, Need::Now) {
                 engine.beats.push_back(Beat { at: now + self.read_cycles, is_first, is_last });
-                has_read |= is_last && index == OUTBOUND;
+                has_read = has_read.or(completes.filter(|_| index == OUTBOUND));
                 self.chosen[index] = None;
+            }
+        }
+        for engine in &mut self.engines {
+            if let (Some(lanes), true) = (&mut engine.lanes, engine.commands.is_empty()) {
+                engine.commands.extend(lanes.next(now));
             }
         }
         let waiting = self.chosen.map(|chosen| chosen.map(|chosen| chosen.port));
@@ -270,7 +287,7 @@ impl Engines {
     fn choose(&mut self, choice: usize, port: usize, now: Cycle, mut gives: impl FnMut(u32, Need) -> bool) {
         let engine = &mut self.engines[choice];
         let Some((_, issued)) = engine.commands.front().copied() else { return };
-        let data = issued.command.local().unwrap_or_default();
+        let data = issued.range();
         let all = beats(data, self.beat);
         if engine.left == 0 {
             (engine.next, engine.left) = (engine.address(self.beat), all);
@@ -301,7 +318,8 @@ impl Engines {
                 engine.from += self.gaps[is_l2];
             }
         }
-        self.chosen[choice] = Some(Chosen { port, address, is_first, is_last });
+        let completes = (is_last && issued.completes()).then_some(issued.tenant);
+        self.chosen[choice] = Some(Chosen { port, address, is_first, is_last, completes });
     }
 }
 
@@ -323,7 +341,7 @@ const L1_PORTS: usize = 2;
 
 /// Returns the memory from which a command reads its data.
 fn memory(issued: &Issued) -> Option<Place> {
-    Arena::place(issued.command.local()?.address)
+    Arena::place(issued.range().address)
 }
 
 /// Returns the number of beats of a range: the aligned words of `width` bytes that it touches, at least one.

@@ -125,6 +125,11 @@ impl FromHost {
         }
     }
 
+    /// Returns the bytes that the host has not delivered yet.
+    pub fn outstanding(&self) -> u32 {
+        self.data.iter().map(|data| data.left).sum()
+    }
+
     /// Returns the command whose read data starts arriving in cycle `now`, if the host access is not yet performed.
     pub fn begins(&self, now: Cycle) -> Option<Issued> {
         self.data.front().filter(|data| data.at <= now && data.answer.is_none()).map(|data| data.issued)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Kinds of commands and their fields.
 
-use crate::her::{HpuId, Range};
+use crate::her::{HpuId, Range, Share};
 
 /// A handler's number for its command: the slot in the HPU driver, and the number of earlier uses of that slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -147,6 +147,46 @@ pub struct Issued {
     pub slot: u8,
     /// Kind and fields.
     pub command: Command,
+    /// Tenant of the handler.
+    pub tenant: u32,
+    /// Tenant's entitlement.
+    pub share: Share,
+    /// Part of the data that an engine moves; the whole if absent.
+    pub part: Option<Part>,
+}
+
+/// Part of a command's data (`accelerator.sharing.fragment_bytes`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Part {
+    /// Offset of its first byte.
+    pub start: u32,
+    /// Number of bytes.
+    pub size: u32,
+    /// Set for the last part, which completes the command.
+    pub is_last: bool,
+}
+
+impl Issued {
+    /// Creates a whole command of tenant 0.
+    pub fn new(hpu: HpuId, slot: u8, command: Command) -> Issued {
+        Issued { hpu, slot, command, tenant: 0, share: Share::default(), part: None }
+    }
+
+    /// Returns the memory of the unit that the command, or this part of it, reads or writes.
+    #[inline]
+    pub fn range(&self) -> Range {
+        let data = self.command.local().unwrap_or_default();
+        match self.part {
+            Some(Part { start, size, .. }) => Range { address: data.address.wrapping_add(start), size },
+            None => data,
+        }
+    }
+
+    /// Returns true if the command is complete with this part.
+    #[inline]
+    pub fn completes(&self) -> bool {
+        self.part.is_none_or(|part| part.is_last)
+    }
 }
 
 /// A port of the unit with back-pressure from the other side.

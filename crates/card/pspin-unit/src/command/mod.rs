@@ -5,8 +5,9 @@ mod command_unit;
 mod engines;
 mod host;
 mod kinds;
+mod lanes;
 
 pub use command_unit::{CommandUnit, Due, Response};
 pub use engines::Need;
 pub use host::Answer;
-pub use kinds::{Command, CommandId, Issued, Port, Send, Through};
+pub use kinds::{Command, CommandId, Issued, Part, Port, Send, Through};

@@ -4,6 +4,7 @@
 use std::collections::VecDeque;
 
 use machine::Pspin;
+use machine::pspin::DispatchPolicy;
 
 use super::driver::{Driver, Finished};
 use crate::arbiter::RoundRobin;
@@ -12,6 +13,7 @@ use crate::cycle::Cycle;
 use crate::her::{Failure, Range, TaskOutcome};
 use crate::memory::{Allocation, Arena, Banks, Place, Ring};
 use crate::schedule::{TaskId, Tasks};
+use accel::shares::Shares;
 
 /// Minimum watchdog limit in cycles: the driver learns the limit a cycle after the task.
 const LEAST_WATCHDOG: u64 = 2;
@@ -19,6 +21,7 @@ const LEAST_WATCHDOG: u64 = 2;
 /// A task in a cluster.
 struct Placed {
     task: TaskId,
+    tenant: u32,
     transfer: u32,
     buffer: Allocation,
     /// Cycle in which its packet is in L1.
@@ -56,6 +59,30 @@ pub struct HpuCluster {
     command_arbiter: RoundRobin,
     /// No watchdog expires before this cycle.
     watchdog: Cycle,
+    /// State by tenant, if the scheduler separates them.
+    apart: Option<Apart>,
+}
+
+/// Use of a cluster by one tenant.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Use {
+    /// Bytes in the packet buffer.
+    pub bytes: u32,
+    /// Tasks, waiting or on an HPU.
+    pub tasks: u32,
+    /// Tasks on an HPU.
+    pub running: u32,
+}
+
+/// State of a cluster by tenant.
+#[derive(Default)]
+struct Apart {
+    /// Use of the cluster by each tenant.
+    uses: Vec<Use>,
+    /// Limit of running tasks per cluster; otherwise only that of all clusters applies.
+    limits_cluster: bool,
+    /// Tenants whose task has left its HPU since [`HpuCluster::take_stopped`].
+    stopped: Vec<u32>,
 }
 
 impl HpuCluster {
@@ -67,7 +94,10 @@ impl HpuCluster {
             places: (0..tasks).map(|_| None).collect(),
             free: u64::MAX >> (64 - tasks),
             waiting: VecDeque::new(),
-            packets: Ring::new(unit.cluster.packet_buffer, unit.cluster.slot),
+            packets: match unit.sharing.separated() {
+                Some(_) => Ring::scattered(unit.cluster.packet_buffer, unit.cluster.slot),
+                None => Ring::new(unit.cluster.packet_buffer, unit.cluster.slot),
+            },
             packets_at: Arena::start(Place::L1(index)) + unit.cluster.runtime,
             drivers: (0..hpus).map(|_| Driver::new(unit)).collect(),
             banks: Banks::new(unit),
@@ -81,6 +111,10 @@ impl HpuCluster {
             issuing: 0,
             command_arbiter: RoundRobin::default(),
             watchdog: Cycle::NEVER,
+            apart: unit
+                .sharing
+                .separated()
+                .map(|_| Apart { limits_cluster: unit.dispatch.policy != DispatchPolicy::Pinned, ..Apart::default() }),
         }
     }
 
@@ -88,6 +122,32 @@ impl HpuCluster {
     #[inline]
     pub fn tasks(&self) -> u32 {
         self.places.len() as u32 - self.free.count_ones()
+    }
+
+    /// Returns the number of HPUs.
+    pub fn hpus(&self) -> u32 {
+        self.drivers.len() as u32
+    }
+
+    /// Returns the size of the packet buffer.
+    pub fn packet_buffer_bytes(&self) -> u32 {
+        self.packets.size()
+    }
+
+    /// Returns the use of the cluster by a tenant; none unless tenants are separated.
+    pub fn used_by(&self, tenant: u32) -> Use {
+        self.apart.as_ref().and_then(|apart| apart.uses.get(tenant as usize)).copied().unwrap_or_default()
+    }
+
+    fn use_of(&mut self, tenant: u32) -> Option<&mut Use> {
+        let uses = &mut self.apart.as_mut()?.uses;
+        uses.resize(uses.len().max(tenant as usize + 1), Use::default());
+        uses.get_mut(tenant as usize)
+    }
+
+    /// Takes the tenants whose task has left its HPU since the last call.
+    pub fn take_stopped(&mut self) -> Vec<u32> {
+        self.apart.as_mut().map(|apart| std::mem::take(&mut apart.stopped)).unwrap_or_default()
     }
 
     /// Returns true if the cluster has room for a task that copies `transfer` bytes to L1 (§III-B1).
@@ -98,13 +158,17 @@ impl HpuCluster {
 
     /// Accepts a task that copies `size` bytes to L1. Returns its place and the destination; `None` if no room is left.
     #[inline]
-    pub fn accept(&mut self, now: Cycle, task: TaskId, size: u32) -> Option<(u8, Range)> {
+    pub fn accept(&mut self, now: Cycle, task: TaskId, tenant: u32, size: u32) -> Option<(u8, Range)> {
         let place = (self.free != 0).then(|| self.free.trailing_zeros() as u8)?;
         let buffer = self.packets.allocate(size)?;
+        if let Some(used) = self.use_of(tenant) {
+            used.bytes += buffer.bytes;
+            used.tasks += 1;
+        }
         self.free &= !(1 << place);
         // A task without bytes needs no copy and is ready once the scheduler has it.
         let landed = if size == 0 { now + 1_u64 } else { Cycle::NEVER };
-        self.places[usize::from(place)] = Some(Placed { task, transfer: size, buffer, landed });
+        self.places[usize::from(place)] = Some(Placed { task, tenant, transfer: size, buffer, landed });
         self.waiting.push_back(place);
         self.settle();
         Some((place, Range { address: self.packets_at + buffer.start, size }))
@@ -135,6 +199,9 @@ impl HpuCluster {
     /// Recomputes the next cycle in which a task can be assigned.
     #[inline]
     fn settle(&mut self) {
+        if self.apart.is_some() {
+            return self.settle_apart();
+        }
         let head = match (self.idle, self.waiting.front()) {
             (0, _) | (_, None) => Cycle::NEVER,
             (_, Some(place)) => self.places[usize::from(*place)].as_ref().map_or(Cycle::NEVER, |placed| placed.landed),
@@ -142,14 +209,51 @@ impl HpuCluster {
         self.wake = head.max(self.assign_from);
     }
 
+    /// Recomputes the next cycle in which a task of any tenant can be assigned.
+    #[cold]
+    fn settle_apart(&mut self) {
+        let landed = self.waiting.iter().filter_map(|place| self.places[usize::from(*place)].as_ref());
+        let first = landed.map(|placed| placed.landed).min().unwrap_or(Cycle::NEVER);
+        let first = if self.idle == 0 { Cycle::NEVER } else { first };
+        self.wake = first.max(self.assign_from);
+    }
+
+    /// Removes the waiting task of the tenant that goes first, among those in L1 whose tenant may use another HPU.
+    #[cold]
+    fn next_apart(&mut self, now: Cycle, shares: &Shares) -> Option<u8> {
+        let tenant = |index: usize| {
+            let placed = self.places[usize::from(self.waiting[index])].as_ref()?;
+            let running =
+                self.apart.as_ref().filter(|apart| apart.limits_cluster).map(|_| self.used_by(placed.tenant).running);
+            let may_start = shares.may_start(now.0, placed.tenant, running.unwrap_or_default(), self.hpus());
+            (placed.landed <= now && may_start).then_some(placed.tenant)
+        };
+        let all = (0..self.waiting.len()).filter_map(|index| Some((index, tenant(index)?)));
+        let best = all.reduce(|best, next| if shares.precedes(now.0, next.1, best.1) { next } else { best });
+        let Some((index, _)) = best else {
+            // A part grows with time, when another tenant stays without work.
+            self.wake = now + 1_u64;
+            return None;
+        };
+        self.waiting.remove(index)
+    }
+
     /// Assigns the first task, once its packet has landed, to the idle HPU with the lowest number. Returns HPU, place,
     /// and the cycle in which the HPU driver has the task.
     #[inline]
-    pub fn assign(&mut self, now: Cycle, tasks: &Tasks) -> Option<(u16, u8, Cycle)> {
+    pub fn assign(&mut self, now: Cycle, tasks: &Tasks, shares: Option<&Shares>) -> Option<(u16, u8, Cycle)> {
         if self.wake > now {
             return None;
         }
-        let place = self.waiting.pop_front()?;
+        let place = match shares {
+            Some(shares) => {
+                let place = self.next_apart(now, shares)?;
+                let tenant = self.places[usize::from(place)].as_ref()?.tenant;
+                self.use_of(tenant)?.running += 1;
+                place
+            }
+            None => self.waiting.pop_front()?,
+        };
         let hpu = self.idle.trailing_zeros();
         self.idle &= !(1 << hpu);
         self.assign_from = now + 1_u64;
@@ -193,6 +297,10 @@ impl HpuCluster {
         let (in_flight, outcome) = (driver.in_flight(place), driver.outcome(place, outcome));
         driver.finished.push_back(Finished { place, outcome, in_flight });
         self.done |= u32::from(driver.could_feed_back()) << hpu;
+        if let (Some(apart), Some(placed)) = (&mut self.apart, &self.places[usize::from(place)]) {
+            apart.stopped.push(placed.tenant);
+            apart.uses[placed.tenant as usize].running -= 1;
+        }
         self.idle |= 1 << hpu;
         self.settle();
         Some(outcome)
@@ -203,6 +311,12 @@ impl HpuCluster {
         self.issuing |= 1 << hpu;
     }
 
+    /// Returns the tenant whose task issued the command in a slot of an HPU.
+    pub fn tenant_of(&self, hpu: u16, slot: u8) -> u32 {
+        let place = self.drivers[usize::from(hpu)].owner(slot);
+        place.and_then(|place| self.places[usize::from(place)].as_ref()).map_or(0, |placed| placed.tenant)
+    }
+
     /// Returns true if any HPU has a command for the command unit.
     #[inline]
     pub fn has_command(&self) -> bool {
@@ -211,11 +325,15 @@ impl HpuCluster {
 
     /// Returns the HPU whose command is granted next, among those whose command has room.
     #[inline]
-    pub fn next_command(&self, has_room: impl Fn(&Command) -> bool) -> Option<u16> {
+    pub fn next_command(&self, has_room: impl Fn(u32, &Command) -> bool) -> Option<u16> {
         let mut requests = 0;
         for (hpu, driver) in self.drivers.iter().enumerate() {
             if self.issuing >> hpu & 1 != 0 {
-                requests |= u64::from(driver.issuing().is_some_and(|(_, command)| has_room(command))) << hpu;
+                requests |= u64::from(
+                    driver
+                        .issuing()
+                        .is_some_and(|(slot, command)| has_room(self.tenant_of(hpu as u16, *slot), command)),
+                ) << hpu;
             }
         }
         self.command_arbiter.choice(requests).map(|hpu| hpu as u16)
@@ -276,6 +394,10 @@ impl HpuCluster {
             self.done &= !(1 << hpu);
         }
         if let Some(placed) = self.places[usize::from(place)].take() {
+            if let Some(used) = self.use_of(placed.tenant) {
+                used.bytes -= placed.buffer.bytes;
+                used.tasks -= 1;
+            }
             self.packets.free(placed.buffer);
             self.free |= 1 << place;
         }

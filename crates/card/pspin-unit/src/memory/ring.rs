@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Packet buffers: a ring that is allocated in order and freed in any order (§III-A, §III-B2).
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 /// A ring of bytes, allocated in pieces that do not wrap around its end. Freed pieces become available in the order of
 /// allocation.
@@ -16,6 +16,8 @@ pub struct Ring {
     used: u32,
     /// Pieces in the order of allocation, including remainders skipped at the end of the ring.
     pieces: VecDeque<Piece>,
+    /// Free ranges by start, if pieces become available at once.
+    holes: Option<BTreeMap<u32, u32>>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -37,7 +39,19 @@ pub struct Allocation {
 impl Ring {
     /// Creates an empty ring of `bytes` bytes, allocated in multiples of `unit`.
     pub fn new(bytes: u32, unit: u32) -> Ring {
-        Ring { bytes: bytes - bytes % unit, unit, tail: 0, used: 0, pieces: VecDeque::new() }
+        Ring { bytes: bytes - bytes % unit, unit, tail: 0, used: 0, pieces: VecDeque::new(), holes: None }
+    }
+
+    /// Creates an empty buffer whose freed pieces become available at once: the first fitting range is allocated. Tenants
+    /// share it, and the oldest piece of one does not hold up another.
+    pub fn scattered(bytes: u32, unit: u32) -> Ring {
+        let ring = Ring::new(bytes, unit);
+        Ring { holes: Some(BTreeMap::from([(0, ring.bytes)])), ..ring }
+    }
+
+    /// Returns the size of the buffer.
+    pub fn size(&self) -> u32 {
+        self.bytes
     }
 
     /// Returns the bytes in use, including remainders skipped at the end.
@@ -48,6 +62,9 @@ impl Ring {
     /// Returns the start of a piece of this size, if it fits.
     #[inline]
     fn place(&self, bytes: u32) -> Option<u32> {
+        if let Some(holes) = &self.holes {
+            return holes.iter().find(|(_, size)| **size >= bytes).map(|(start, _)| *start);
+        }
         let head = self.pieces.front().map_or(self.tail, |piece| piece.start);
         let is_full = self.used > 0 && self.tail == head;
         match () {
@@ -79,6 +96,14 @@ impl Ring {
         }
         let bytes = self.rounded(bytes)?;
         let start = self.place(bytes)?;
+        if let Some(holes) = &mut self.holes {
+            let size = holes.remove(&start)?;
+            if size > bytes {
+                holes.insert(start + bytes, size - bytes);
+            }
+            self.used += bytes;
+            return Some(Allocation { start, bytes });
+        }
         if start != self.tail && self.used > 0 {
             let skipped = Piece { start: self.tail, bytes: self.bytes - self.tail, free: true };
             // A tail at the end of the ring leaves no remainder.
@@ -97,6 +122,20 @@ impl Ring {
     #[inline]
     pub fn free(&mut self, piece: Allocation) {
         if piece.bytes == 0 {
+            return;
+        }
+        if let Some(holes) = &mut self.holes {
+            let mut hole = (piece.start, piece.bytes);
+            if let Some(next) = holes.remove(&(piece.start + piece.bytes)) {
+                hole.1 += next;
+            }
+            if let Some((start, size)) = holes.range(..piece.start).next_back().map(|(start, size)| (*start, *size))
+                && start + size == piece.start
+            {
+                hole = (start, size + hole.1);
+            }
+            holes.insert(hole.0, hole.1);
+            self.used -= piece.bytes;
             return;
         }
         // Pieces lie in ring order from the first one on, which is usually the one to free.
@@ -125,6 +164,22 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    /// A piece that stays does not hold up the space of later ones, and neighbouring holes join.
+    #[test]
+    fn a_scattered_buffer_reuses_any_freed_piece() {
+        let mut ring = Ring::scattered(256, 64);
+        let pieces: Vec<_> = (0..4).map(|_| ring.allocate(64).unwrap()).collect();
+        assert!(!ring.has_room(1) && ring.used() == 256);
+        ring.free(pieces[1]);
+        assert!(ring.has_room(64) && !ring.has_room(65));
+        ring.free(pieces[3]);
+        ring.free(pieces[2]);
+        assert_eq!(ring.allocate(192), Some(Allocation { start: 64, bytes: 192 }));
+        ring.free(pieces[0]);
+        ring.free(Allocation { start: 64, bytes: 192 });
+        assert_eq!((ring.used(), ring.allocate(256)), (0, Some(Allocation { start: 0, bytes: 256 })));
+    }
 
     #[test]
     fn a_full_ring_is_not_an_empty_one() {

@@ -3,8 +3,10 @@
 
 use machine::pspin::{Dispatch as Config, DispatchPolicy};
 
+use crate::cycle::Cycle;
 use crate::her::Her;
 use crate::hpu_cluster::HpuCluster;
+use accel::shares::Shares;
 
 /// Task dispatcher. It holds a task until a cluster has room.
 pub struct Dispatcher {
@@ -31,6 +33,36 @@ impl Dispatcher {
             DispatchPolicy::Home => only(home).or_else(|| least_loaded(clusters, her.transfer)),
             DispatchPolicy::LeastLoaded => least_loaded(clusters, her.transfer),
         }
+    }
+}
+
+/// Returns the cluster for the task of a request if tenants are separated: the home cluster while the tenant has fewer
+/// tasks there than its part of the HPUs, else the cluster with the fewest of its tasks. A tenant occupies at most its part
+/// of a packet buffer, but may have one packet there.
+pub fn choose_apart(
+    dispatcher: &Dispatcher,
+    now: Cycle,
+    her: &Her,
+    clusters: &[HpuCluster],
+    shares: &Shares,
+) -> Option<usize> {
+    let tenant = her.context.tenant;
+    let has_room = |cluster: &HpuCluster| {
+        let bytes = cluster.used_by(tenant).bytes;
+        let part = shares.part(now.0, tenant, cluster.packet_buffer_bytes());
+        cluster.has_room(her.transfer) && (bytes == 0 || bytes + her.transfer <= part)
+    };
+    let home = (her.message % clusters.len() as u32) as usize;
+    let only = |cluster: usize| has_room(&clusters[cluster]).then_some(cluster);
+    let least = || {
+        let with_room = clusters.iter().enumerate().filter(|(_, cluster)| has_room(cluster));
+        with_room.min_by_key(|(_, cluster)| (cluster.used_by(tenant).tasks, cluster.tasks())).map(|(index, _)| index)
+    };
+    let is_open = |cluster: &HpuCluster| cluster.used_by(tenant).tasks < shares.part(now.0, tenant, cluster.hpus());
+    match dispatcher.policy {
+        DispatchPolicy::Pinned => only(her.context.pin.map_or(home, |pin| usize::from(pin) % clusters.len())),
+        DispatchPolicy::Home if is_open(&clusters[home]) => only(home).or_else(least),
+        DispatchPolicy::Home | DispatchPolicy::LeastLoaded => least(),
     }
 }
 

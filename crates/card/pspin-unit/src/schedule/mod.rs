@@ -6,6 +6,6 @@ mod lru;
 mod mpq;
 mod tasks;
 
-pub use dispatch::Dispatcher;
+pub use dispatch::{Dispatcher, choose_apart};
 pub use mpq::{Completion, Ended, Mpq, Selected};
 pub use tasks::{TaskId, Tasks};

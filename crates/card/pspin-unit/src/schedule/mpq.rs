@@ -5,13 +5,14 @@
 //! packet), `Payload` (all packets, including the first, in parallel), `Draining` (the last packet is sent, payload
 //! handlers still run), `CompletionRunning` (alone, on the last packet) and back to free.
 
-use machine::pspin::Mpq as Config;
+use machine::{Pspin as Config, Scheduler};
 
 use super::lru::IdleOrder;
 use super::tasks::{List, TaskId, Tasks};
 use crate::arbiter::first_from;
 use crate::cycle::Cycle;
 use crate::her::{Busy, DriverEvent, Feedback, Her, HpuId, Role, Task, TaskOutcome};
+use accel::shares::{Shared, Shares};
 
 /// State of a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,6 +49,7 @@ struct Queue {
     ended: bool,
     idle_cycles: u64,
     descriptor: u64,
+    tenant: u32,
 }
 
 /// Output of a queue: a task for a cluster, or a packet without a handler to run.
@@ -97,6 +99,8 @@ pub struct Mpq {
     again: u8,
     /// Additional selections of each queue per turn.
     priorities: Vec<u8>,
+    scheduler: Scheduler,
+    shares: Option<Shares>,
     /// Cycles in which queues must be updated, in ascending order.
     pending: std::collections::VecDeque<(Cycle, u16)>,
     select_cycles: u64,
@@ -112,7 +116,8 @@ pub struct Mpq {
 
 impl Mpq {
     /// Creates free queues.
-    pub fn new(config: &Config) -> Mpq {
+    pub fn new(unit: &Config) -> Mpq {
+        let config = &unit.mpq;
         let queue = |_| Queue {
             state: State::Free,
             message: 0,
@@ -126,6 +131,7 @@ impl Mpq {
             ended: false,
             idle_cycles: 0,
             descriptor: 0,
+            tenant: 0,
         };
         Mpq {
             queues: (0..config.queues).map(queue).collect(),
@@ -134,6 +140,15 @@ impl Mpq {
             next: 0,
             again: 0,
             priorities: vec![0; config.queues as usize],
+            scheduler: unit.sharing.scheduler.unwrap_or(Scheduler::RoundRobin),
+            shares: Shares::new(
+                &unit.sharing,
+                Shared {
+                    hpus: unit.hpus(),
+                    places: unit.units.clusters * unit.cluster.tasks,
+                    cells: config.shared_cells,
+                },
+            ),
             pending: std::collections::VecDeque::new(),
             select_cycles: u64::from(config.select_cycles),
             out: None,
@@ -183,8 +198,13 @@ impl Mpq {
         if !is_new && (queue.message != her.message || queue.ended || queue.state == State::Reset) {
             return Err((Busy::Queue, her));
         }
-        if !self.tasks.has_room(&queue.waiting) {
+        let may_wait = |shares: &Shares| queue.waiting.is_empty() || shares.may_wait(now.0, her.context.tenant);
+        if !self.tasks.has_room(&queue.waiting) || !self.shares.as_ref().is_none_or(may_wait) {
             return Err((Busy::Cells, her));
+        }
+        if let Some(shares) = &mut self.shares {
+            let context = &her.context;
+            shares.accept(now.0, context.tenant, context.share, self.priorities[index as usize]);
         }
         if is_new {
             let context = &her.context;
@@ -192,6 +212,7 @@ impl Mpq {
             (queue.message, queue.failed, queue.from) = (her.message, false, now);
             queue.state = if queue.runs(Role::Header) { State::Header } else { State::Payload };
             (queue.idle_cycles, queue.descriptor) = (context.idle_cycles, context.descriptor);
+            queue.tenant = context.tenant;
             self.idle_from = self.idle_from.min(now + context.idle_cycles);
         }
         queue.ended = her.eom;
@@ -224,9 +245,22 @@ impl Mpq {
         self.ready[word] = self.ready[word] & !(1 << bit) | u64::from(ready) << bit;
     }
 
-    /// Updates the queues that are due, and selects a task.
+    /// Returns the accounts of tenants, if the scheduler separates them.
     #[inline]
-    pub fn step(&mut self, now: Cycle) {
+    pub fn shares(&self) -> Option<&Shares> {
+        self.shares.as_ref()
+    }
+
+    /// Returns the accounts of tenants, to record the use of HPUs.
+    #[inline]
+    pub fn shares_mut(&mut self) -> Option<&mut Shares> {
+        self.shares.as_mut()
+    }
+
+    /// Updates the queues that are due, and selects a task. `fits` returns true if a cluster has room for a request; only
+    /// schedulers that separate tenants ask, so that a task without room does not block those of others.
+    #[inline]
+    pub fn step(&mut self, now: Cycle, fits: impl Fn(&Her, &Shares) -> bool) {
         while let Some((at, index)) = self.pending.front().copied()
             && at <= now
         {
@@ -234,7 +268,7 @@ impl Mpq {
             self.update(index, now);
         }
         if self.out.is_none()
-            && let Some(index) = self.in_turn()
+            && let Some(index) = self.next_queue(now, fits)
         {
             let selected = self.select(index as u16, now);
             self.next = (index + 1) % self.queues.len() as u32;
@@ -247,6 +281,50 @@ impl Mpq {
     /// does not exist.
     pub fn set_priority(&mut self, queue: u32, priority: u8) -> bool {
         self.priorities.get_mut(queue as usize).map(|old| *old = priority).is_some()
+    }
+
+    /// Returns the queue to select in the order of the scheduler.
+    #[inline]
+    fn next_queue(&mut self, now: Cycle, fits: impl Fn(&Her, &Shares) -> bool) -> Option<u32> {
+        match self.scheduler {
+            Scheduler::RoundRobin => self.in_turn(),
+            Scheduler::Fifo => self.oldest(),
+            Scheduler::Weighted | Scheduler::Strict => self.best(now, fits),
+        }
+    }
+
+    /// Iterates over the ready queues, from the successor of the queue selected last.
+    fn all_ready(&self) -> impl Iterator<Item = u32> {
+        let count = self.queues.len() as u32;
+        let all = (self.next..count).chain(0..self.next);
+        all.filter(|index| self.ready[*index as usize / 64] >> (index % 64) & 1 == 1)
+    }
+
+    /// Returns the ready queue whose first packet was accepted first; completion handlers go before packets.
+    #[cold]
+    fn oldest(&self) -> Option<u32> {
+        let first = |index: &u32| self.tasks.first_from(&self.queues[*index as usize].waiting);
+        self.all_ready().min_by_key(|index| (first(index), *index))
+    }
+
+    /// Returns the ready queue of the tenant that goes first, among those whose task may go to a cluster.
+    #[cold]
+    fn best(&self, now: Cycle, fits: impl Fn(&Her, &Shares) -> bool) -> Option<u32> {
+        let shares = self.shares.as_ref()?;
+        let may = |index: &u32| {
+            let queue = &self.queues[*index as usize];
+            let task = match queue.state {
+                State::Reset => return true,
+                State::Completion => queue.last,
+                _ => self.tasks.front(&queue.waiting),
+            };
+            shares.may_send(now.0, queue.tenant) && task.is_some_and(|task| fits(&self.tasks[task].her, shares))
+        };
+        let tenant = |index: u32| self.queues[index as usize].tenant;
+        // Within a tenant, and among equals, queues take turns.
+        self.all_ready()
+            .filter(may)
+            .reduce(|best, next| if shares.precedes(now.0, tenant(next), tenant(best)) { next } else { best })
     }
 
     /// Returns the next ready queue in weighted round-robin order.
@@ -266,8 +344,13 @@ impl Mpq {
 
     #[inline]
     fn select(&mut self, index: u16, now: Cycle) -> Option<Selected> {
-        let Mpq { queues, tasks, .. } = self;
+        let Mpq { queues, tasks, shares, .. } = self;
         let queue = &mut queues[usize::from(index)];
+        let waits_no_more = |shares: &mut Option<Shares>, tenant| {
+            if let Some(shares) = shares {
+                shares.pop(tenant);
+            }
+        };
         // Creates a task for another handler on the same packet.
         let also = |tasks: &mut Tasks, task: TaskId, role: Role| {
             let task = Task { role, feeds_back: role == Role::Completion, ..tasks[task].clone() };
@@ -281,6 +364,7 @@ impl Mpq {
             }
             State::Payload => {
                 let id = tasks.pop(&mut queue.waiting)?;
+                waits_no_more(shares, queue.tenant);
                 let eom = tasks[id].her.eom;
                 let (runs, waits) = (queue.runs(Role::Payload), eom && queue.runs(Role::Completion));
                 if eom {
@@ -307,7 +391,13 @@ impl Mpq {
                 Selected::Task(queue.last.take()?)
             }
             State::Reset => {
-                let id = tasks.pop(&mut queue.waiting).or_else(|| queue.last.take())?;
+                let id = match tasks.pop(&mut queue.waiting) {
+                    Some(id) => {
+                        waits_no_more(shares, queue.tenant);
+                        id
+                    }
+                    None => queue.last.take()?,
+                };
                 tasks[id].role = Role::Payload;
                 queue.skip(id, TaskOutcome::MessageReset)
             }
@@ -345,6 +435,10 @@ impl Mpq {
     #[inline]
     pub fn complete(&mut self, now: Cycle, task: TaskId, outcome: TaskOutcome) -> Ended {
         let task = &self.tasks[task];
+        if let Some(shares) = &mut self.shares {
+            let is_sent = !matches!(outcome, TaskOutcome::Skipped | TaskOutcome::MessageReset);
+            shares.end(now.0, task.her.context.tenant, is_sent, task.feeds_back);
+        }
         let queue = &mut self.queues[usize::from(task.queue)];
         let ran_nothing = queue.running == queue.skipped;
         queue.running -= 1;

@@ -107,6 +107,12 @@ impl Tasks {
         self.entries.get(list.head as usize).is_some_and(|entry| entry.from <= now)
     }
 
+    /// Returns the first cycle in which the first request of a queue may be selected: requests are accepted in the order
+    /// of these cycles.
+    pub fn first_from(&self, list: &List) -> Option<Cycle> {
+        self.entries.get(list.head as usize).map(|entry| entry.from)
+    }
+
     /// Removes the first request from a queue. It stays in the table.
     #[inline]
     pub fn pop(&mut self, list: &mut List) -> Option<TaskId> {

@@ -162,6 +162,7 @@ impl<O: Observer> Rig<O> {
             idle_cycles: 1_000_000,
             descriptor: 0,
             tenant: 0,
+            share: pspin_unit::her::Share::default(),
             convention: Convention::Pspin,
             pin: None,
         };

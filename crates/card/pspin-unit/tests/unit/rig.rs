@@ -43,6 +43,7 @@ pub fn context(roles: &[Role]) -> ExecutionContext {
         idle_cycles: u64::MAX,
         descriptor: 0,
         tenant: 0,
+        share: pspin_unit::her::Share::default(),
         convention: Convention::Pspin,
         pin: None,
     }

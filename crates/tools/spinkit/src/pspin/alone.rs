@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use packets::capture::{self, Captured, Format, Writer};
 use packets::frame::Link;
 use packets::generate::{Generator, Load, Pace};
-use packets::rules::{self, Action, End, FLOW, Processing, Rule, Transfer};
+use packets::rules::{self, Action, End, FLOW, Limits, Processing, Rule, Transfer};
 use pspin_nic::driver::{Driver, Request};
 use pspin_nic::host::HostMemory;
 use pspin_nic::inbound::Done;
@@ -21,7 +21,7 @@ use pspin_nic::system::System;
 use pspin_nic::timeline::Timeline;
 use pspin_nic::watch::Watch;
 use pspin_rtl::Rtl;
-use pspin_unit::her::{DriverEvent, ExecutionContext};
+use pspin_unit::her::{DriverEvent, ExecutionContext, Share};
 use pspin_unit::{Cycle, Unit};
 use sim::Time;
 
@@ -31,8 +31,10 @@ use command::progress::{self, Task};
 use command::sdk::Sdk;
 use spincc::{Error, Result};
 
-/// Number of packets queued at the inbound engine before they arrive.
+/// Number of packets queued at the inbound engine before they arrive; with separate tenants so many that a paused one hides
+/// no packet of another.
 const AHEAD: usize = 64;
+const AHEAD_APART: usize = 65_536;
 /// Default bytes of L2 handler memory of a context; the program or an option may demand more.
 const HANDLER_MEMORY: u32 = 65_536;
 /// Address at which programs place the initial content of a context's handler memory (`sdk/pspin/rt/linker/pspin.ld`).
@@ -48,6 +50,9 @@ const FLOWS: u32 = 8;
 /// Number of handler errors printed.
 const TOLD: usize = 5;
 
+/// Limits of contexts by name.
+type AllLimits = BTreeMap<String, Limits>;
+
 /// Packets in time order, with their times.
 type Packets = Box<dyn Iterator<Item = (Time, Link, Vec<u8>)>>;
 
@@ -59,7 +64,7 @@ pub fn run(arguments: &Arguments, sdk: &Sdk, unit: &Machine, elf: &[u8]) -> Resu
     let (file, wave) = (&arguments.program, arguments.wave()?);
     let loaded = Loaded::new(elf, &unit.config).map_err(|error| Error::malformed(file, error))?;
     let (packets, count, link) = arriving(&arguments.load)?;
-    let rules = rules_of(arguments, &loaded)?;
+    let (rules, limits) = rules_of(arguments, &loaded)?;
     let timeline = arguments.trace.as_ref().map(|path| {
         let program = loaded.program().clone();
         let name = move |address| program.function(address).unwrap_or("handler").to_owned();
@@ -70,7 +75,7 @@ pub fn run(arguments: &Arguments, sdk: &Sdk, unit: &Machine, elf: &[u8]) -> Resu
     match arguments.engine {
         Engine::Model => {
             let system = System::new(config.clone(), clock, loaded.hpus(config), watch);
-            on(system, arguments, unit, &loaded, (packets, count, link), rules)
+            on(system, arguments, unit, &loaded, (packets, count, link), (rules, limits))
         }
         Engine::Rtl => {
             let library = unit.hardware(sdk, "spinkit pspin run", wave.is_some())?;
@@ -80,7 +85,7 @@ pub fn run(arguments: &Arguments, sdk: &Sdk, unit: &Machine, elf: &[u8]) -> Resu
                 hardware.write_wave(wave).map_err(Error::other)?;
             }
             let system = System::around(hardware, config, clock, HostMemory::default());
-            on(system, arguments, unit, &loaded, (packets, count, link), rules)
+            on(system, arguments, unit, &loaded, (packets, count, link), (rules, limits))
         }
     }
 }
@@ -92,11 +97,11 @@ fn on<U: Unit<Observer = Watch>>(
     unit: &Machine,
     loaded: &Loaded,
     (packets, count, link): (Packets, Option<u64>, Link),
-    rules: Vec<Rule>,
+    (rules, limits): (Vec<Rule>, AllLimits),
 ) -> Result<Report> {
     let file = &arguments.program;
     loaded.write(system.unit());
-    let mut contexts = Contexts::new(&arguments.context, unit, loaded, &rules);
+    let mut contexts = Contexts { limits, ..Contexts::new(&arguments.context, unit, loaded, &rules) };
     let most_held = unit.config.inbound.reorder_packets;
     let table = Table::new(rules, most_held, |name| {
         let context = contexts.make(name).map_err(|reason| Error::malformed(file, reason))?;
@@ -108,7 +113,9 @@ fn on<U: Unit<Observer = Watch>>(
     let table = if arguments.load.link == Some(HandlerLink::Ip) { table.from_ip() } else { table };
     let sent = Sent::new(arguments.out.as_deref(), link)?;
     let has_json_out = arguments.json.as_deref() == Some(Path::new("-"));
-    let mut run = Run { system, table, packets, begin: Time::ZERO, sent, told: 0, has_json_out };
+    let is_apart = unit.config.sharing.separated().is_some();
+    let ahead = if is_apart { AHEAD_APART } else { AHEAD };
+    let mut run = Run { system, table, packets, ahead, begin: Time::ZERO, sent, told: 0, has_json_out };
     run.begin = unit.clock.time(run.system.unit().now().0);
     let done = AtomicU64::new(0);
     let counted = || done.load(Ordering::Relaxed);
@@ -229,11 +236,12 @@ fn handler_link(path: &Path, wanted: Option<HandlerLink>, captured: &[Captured])
 }
 
 /// Returns the rules of the file, or one rule that sends all packets to the program's only handlers.
-fn rules_of(arguments: &Arguments, loaded: &Loaded) -> Result<Vec<Rule>> {
+fn rules_of(arguments: &Arguments, loaded: &Loaded) -> Result<(Vec<Rule>, AllLimits)> {
     let LoadArguments { rules, pcap, packets, .. } = &arguments.load;
     if let Some(path) = rules {
         let text = std::fs::read_to_string(path).map_err(Error::read(path))?;
-        return rules::read(&text).map_err(|error| Error::malformed(path, error));
+        let both = rules::read(&text).and_then(|read| Ok((read, rules::limits(&text)?)));
+        return both.map_err(|error| Error::malformed(path, error));
     }
     let context = match &arguments.context.handlers {
         Some(name) => name.clone(),
@@ -241,7 +249,8 @@ fn rules_of(arguments: &Arguments, loaded: &Loaded) -> Result<Vec<Rule>> {
     };
     let end = End { packets: pcap.is_none().then_some(packets.unwrap_or(PACKETS)), ..End::default() };
     let processing = Processing { context, message: FLOW.to_vec(), header: Vec::new(), end, transfer: Transfer::All };
-    Ok(vec![Rule { priority: 0, matches: Vec::new(), action: Action::Context(Box::new(processing)) }])
+    let rule = Rule { priority: 0, matches: Vec::new(), action: Action::Context(Box::new(processing)) };
+    Ok((vec![rule], AllLimits::new()))
 }
 
 /// Suffixes of the names of header, payload and completion handlers.
@@ -275,6 +284,8 @@ pub struct Contexts<'a> {
     driver: Driver,
     handler_memory: u32,
     scratchpad: u32,
+    /// Limits of contexts by name.
+    limits: AllLimits,
     made: BTreeMap<String, Rc<ExecutionContext>>,
 }
 
@@ -300,7 +311,15 @@ impl<'a> Contexts<'a> {
         let handler_memory = arguments.handler_memory.unwrap_or(wanted);
         let scratchpad = SCRATCHPAD.min(share(unit.config.scratchpad()));
         let driver = Driver::new(&unit.config, first);
-        Contexts { arguments, loaded, driver, handler_memory, scratchpad, made: BTreeMap::new() }
+        Contexts {
+            arguments,
+            loaded,
+            driver,
+            handler_memory,
+            scratchpad,
+            limits: AllLimits::new(),
+            made: BTreeMap::new(),
+        }
     }
 
     /// Returns the context of a name; creates it if needed.
@@ -315,6 +334,8 @@ impl<'a> Contexts<'a> {
         if handlers.iter().all(Option::is_none) {
             return Err(format!("it has none of the handlers {name}_hh, {name}_ph and {name}_th"));
         }
+        let limits = self.limits.get(name);
+        let share = limits.map(|limits| Share { weight: limits.weight, priority: limits.priority });
         let request = Request {
             tenant: self.made.len() as u32,
             handlers: handlers.map(Option::unwrap_or_default),
@@ -322,7 +343,8 @@ impl<'a> Contexts<'a> {
             handler_memory: self.handler_memory,
             scratchpad: self.arguments.scratchpad.unwrap_or(self.scratchpad),
             host: self.arguments.host_memory.unwrap_or(HOST_MEMORY),
-            watchdog_cycles: self.arguments.watchdog,
+            watchdog_cycles: limits.and_then(|limits| limits.watchdog_cycles).or(self.arguments.watchdog),
+            share: share.unwrap_or_default(),
             ..Request::default()
         };
         let context = Rc::new(self.driver.context(&request).map_err(|error| error.to_string())?);
@@ -363,6 +385,8 @@ struct Run<'a, U> {
     system: System<U>,
     table: Table,
     packets: Packets,
+    /// Number of packets queued before they arrive.
+    ahead: usize,
     /// Time of the first packet at the earliest, after the program's initialization.
     begin: Time,
     sent: Sent<'a>,
@@ -394,7 +418,7 @@ impl<U: Unit<Observer = Watch>> Run<'_, U> {
 
     /// Passes the next packets to the inbound engine.
     fn fill(&mut self) {
-        while self.system.inbound().coming() < AHEAD {
+        while self.system.inbound().coming() < self.ahead {
             while let Some(arrival) = self.table.next_ready() {
                 self.system.push(arrival);
             }

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Compiles the card side of a program: its sources and the runtime of `sdk/pspin`.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+
+use object::{Object, ObjectSymbol};
 
 use super::words::Line;
 use command::sdk::Sdk;
@@ -101,7 +104,55 @@ fn link(tools: &Tools, target: &Target<'_>, line: &Line) -> Result<Vec<u8>> {
     command.args(all.iter().enumerate().map(|(index, (source, _))| object(index, source)));
     let program = tools.temp_path("program.elf");
     tools.run(command.arg("-o").arg(&program))?;
+    let elf = std::fs::read(&program).map_err(Error::read(&program))?;
+    let lost = lost_handlers(&line.sources, &elf)?;
+    if lost.is_empty() {
+        return Ok(elf);
+    }
+    // Link-time optimisation drops handlers that no function names, although drivers find them by name.
+    command.args(lost.iter().map(|name| format!("-Wl,-u,{name}")));
+    tools.run(&mut command)?;
     std::fs::read(&program).map_err(Error::read(&program))
+}
+
+/// Returns the handlers (`__handler__`) of the sources that a linked program lacks.
+fn lost_handlers(sources: &[PathBuf], elf: &[u8]) -> Result<Vec<String>> {
+    let Ok(file) = object::File::parse(elf) else { return Ok(Vec::new()) };
+    let known: BTreeSet<&str> = file.symbols().filter_map(|symbol| symbol.name().ok()).collect();
+    let mut lost = Vec::new();
+    for source in sources {
+        let text = std::fs::read(source).map_err(Error::read(source))?;
+        let text = String::from_utf8_lossy(&text);
+        for declaration in text.split("__handler__").skip(1) {
+            let name = declaration.split('(').next().and_then(|before| before.split_whitespace().last());
+            let name = name.unwrap_or_default().trim_start_matches('*');
+            let is_name = !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+            if is_name && !known.contains(name) {
+                lost.push(name.to_owned());
+            }
+        }
+    }
+    Ok(lost)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A file that is no program loses nothing, and neither do sources without handlers.
+    #[test]
+    fn only_missing_handlers_are_linked_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let source = folder.path().join("h.c");
+        std::fs::write(&source, "__handler__ void one_ph(handler_args_t *a) {}\nvoid other(void) {}\n").unwrap();
+        assert!(lost_handlers(std::slice::from_ref(&source), b"text").unwrap().is_empty());
+        let elf = object::write::Object::new(
+            object::BinaryFormat::Elf,
+            object::Architecture::Riscv32,
+            object::Endianness::Little,
+        );
+        assert_eq!(lost_handlers(&[source], &elf.write().unwrap()).unwrap(), ["one_ph"]);
+    }
 }
 
 fn folder(sdk: &Sdk) -> PathBuf {

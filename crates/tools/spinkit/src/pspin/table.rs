@@ -4,7 +4,7 @@
 use std::fmt::Write;
 
 use pspin_nic::energy::Energy;
-use pspin_nic::report::{HpuUse, Report, Spread, Summary, Throughput};
+use pspin_nic::report::{HpuUse, Percentiles, Report, Spread, Summary, Tenant, Throughput};
 
 use super::unit_machine::Unit;
 
@@ -56,6 +56,7 @@ pub fn text(report: &Report, unit: &Unit) -> String {
             name = "";
         }
     }
+    tenants(&mut out, report);
     let HpuUse { total, used, mean_busy, peak_busy } = report.hpus;
     line(&mut out, "HPUs", &format!("{used} of {total} used, {mean_busy:.1} busy on average, {peak_busy} at most"));
     if is_native {
@@ -83,6 +84,26 @@ pub fn text(report: &Report, unit: &Unit) -> String {
     }
     line(&mut out, "time", &format!("{} cycles", number(report.cycles)));
     out
+}
+
+/// Adds the resources of each tenant.
+fn tenants(out: &mut String, report: &Report) {
+    let mut name = "tenants";
+    for tenant in &report.tenants {
+        let Tenant { tenant, packets, hpu_cycles, host_bytes, sent_bytes, latency_ns, .. } = tenant;
+        let Percentiles { p50, p99, p999, .. } = latency_ns.unwrap_or_default();
+        let text = format!(
+            "{tenant}: {} packets, {} HPU cycles, {} B to and from the host, {} B sent, {p50} / {p99} / {p999} ns (50, 99, 99.9 %)",
+            number(*packets),
+            number(*hpu_cycles),
+            number(*host_bytes),
+            number(*sent_bytes)
+        );
+        line(out, std::mem::take(&mut name), &text);
+    }
+    if let Some(jain) = report.jain {
+        line(out, "fairness", &format!("{jain:.3} (Jain's index of HPU cycles, until the first tenant is done)"));
+    }
 }
 
 fn rates(rates: &Throughput) -> String {

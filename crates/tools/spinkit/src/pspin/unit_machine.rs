@@ -50,8 +50,11 @@ impl Unit {
     /// it can write waveforms. Progress messages begin with `name`.
     ///
     /// # Errors
-    /// When tools are missing, or the build fails.
+    /// When the hardware lacks a feature of the machine, tools are missing, or the build fails.
     pub fn hardware(&self, sdk: &Sdk, name: &str, is_traced: bool) -> Result<PathBuf> {
+        if let Some(reason) = pspin_rtl::build::refusal(&self.config) {
+            return Err(Error::Usage(reason));
+        }
         let design = Design { is_traced, ..self.design.clone().expect("the machine has a PsPIN unit") };
         let library = build(&sdk.home, &sdk.cache()?, &design, |text| eprintln!("{name}: note: {text}"));
         library.map_err(Error::other)

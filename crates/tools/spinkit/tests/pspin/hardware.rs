@@ -346,6 +346,21 @@ fn folders_run_with_their_own_drivers() {
     assert!(errors.contains(refused), "{errors}");
 }
 
+/// The hardware has the paper's scheduler only; the command refuses others before it builds a simulator.
+#[test]
+fn schedulers_of_tenants_are_refused() {
+    let room = Room::new(EMPTY);
+    for (set, told) in [
+        ("accelerator.sharing.scheduler=weighted", "accelerator.sharing.scheduler=weighted: the engine rtl"),
+        ("accelerator.sharing.fragment_bytes=512", "accelerator.sharing.fragment_bytes=512: the engine rtl"),
+    ] {
+        let words = format!("h.c --machine pspin-tiny --engine rtl --messages 1 --packets 4 --set {set}");
+        let output = room.prepared(&words).output().unwrap();
+        let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.code() == Some(2) && errors.contains(told), "{errors}");
+    }
+}
+
 #[test]
 #[ignore = "builds a second simulator, which writes waveforms: make -C rtl test-engine"]
 fn a_waveform_shows_the_cycles_that_are_wanted() {

@@ -241,6 +241,35 @@ fn the_help_lists_the_sweep() {
     assert!(text.lines().any(|line| line.trim_start().starts_with("sweep ")), "{text}");
 }
 
+/// Two messages of equal packets, with handlers of 400 cycles: `strict` finishes the one with the higher priority, and
+/// `weighted` gives HPUs by weight. Priority 0 weighs as much as 1.
+#[test]
+fn schedulers_of_tenants_follow_the_priorities() {
+    let folder = Folder::new("priorities");
+    folder.builds("deploy driver");
+    let half = |scheduler: &str, priorities: &[&str]| {
+        let set = format!("accelerator.mpq.shared_cells=2048\naccelerator.sharing.scheduler={scheduler}");
+        let output = folder.run(&[&["./sim_priorities"], priorities].concat(), &[("SPINKIT_PSPIN_SET", &set)]);
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert!(output.status.success(), "{priorities:?}: {text}{}", String::from_utf8_lossy(&output.stderr));
+        let line = text.lines().find_map(|line| line.strip_prefix("half ")).expect(&text).to_owned();
+        let counts: Vec<u32> = line.split(' ').map(|count| count.parse().unwrap()).collect();
+        (counts[0], counts[1])
+    };
+    // 32 tasks of the other message may already be on HPUs, and as many in the clusters.
+    let (first, second) = half("strict", &["0", "3"]);
+    assert!(second == 256 && first <= 64, "{first} {second}");
+    for priorities in [["0", "0"], ["0", "1"]] {
+        let (first, second) = half("weighted", &priorities);
+        assert!(first.abs_diff(second) <= 16, "{priorities:?}: {first} {second}");
+    }
+    // Weights 3 and 1 get 6 and 2 of each cluster's 8 HPUs.
+    let (first, second) = half("weighted", &["3", "1"]);
+    assert!(first == 256 && (80..=96).contains(&second), "{first} {second}");
+    let (first, second) = half("fifo", &["0", "3"]);
+    assert!(first.abs_diff(second) <= 4, "{first} {second}");
+}
+
 #[test]
 fn queues_of_higher_priority_give_more_tasks_in_their_turns() {
     let folder = Folder::new("priorities");
