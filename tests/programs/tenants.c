@@ -238,7 +238,7 @@ static void loop(void) {
     CHECK(spin_barrier());
 }
 
-/* Many messages to processes of other jobs, and to an own process without a matching entry. */
+/* Many messages to processes of other jobs, and to a process of the job without a matching entry. */
 static void flood(void) {
     static uint32_t words[4 * MTU];
     open_hostile(PTL_NI_PHYSICAL);

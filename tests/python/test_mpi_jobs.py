@@ -127,6 +127,14 @@ def appnum(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     return compiled
 
 
+def test_mpis_run_by_libfabric(program: Path) -> None:
+    done = spinrun("-n", 4, program)
+    assert (done.returncode, done.stdout) == (0, "46 of 4\n"), done.stderr
+    # The provider is there now, and a single rank needs it, too.
+    alone = spinrun("-n", 1, program)
+    assert (alone.returncode, alone.stdout, alone.stderr) == (0, "10 of 1\n", "")
+
+
 def test_programs_of_a_job_know_their_numbers(appnum: Path) -> None:
     done = spinrun("-n", 2, appnum, "a", ":", appnum, "b", ":", "-np", 2, appnum, "c")
     lines = [f"{name}: rank {rank}, program {'abc'.index(name)}, sum 10" for rank, name in enumerate("aabcc")]
@@ -150,14 +158,6 @@ def test_mpi_jobs_on_one_network_are_separate(appnum: Path, tmp_path: Path) -> N
     done = spinrun("--jobs", tmp_path / "jobs.toml")
     assert (done.returncode, sorted(done.stdout.splitlines())) == (5, lines)
     assert done.stderr == "spinrun: job c (sh): rank 0 exited with status 5 at 0.000 ns of simulated time\n"
-
-
-def test_mpis_run_by_libfabric(program: Path) -> None:
-    done = spinrun("-n", 4, program)
-    assert (done.returncode, done.stdout) == (0, "46 of 4\n"), done.stderr
-    # The provider is there now, and a single rank needs it, too.
-    alone = spinrun("-n", 1, program)
-    assert (alone.returncode, alone.stdout, alone.stderr) == (0, "10 of 1\n", "")
 
 
 @pytest.mark.parametrize("card", CARDS)

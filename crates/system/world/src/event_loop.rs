@@ -53,7 +53,7 @@ impl World {
         Ok(World { cluster, processes: Processes::new(job) })
     }
 
-    /// Separates the jobs of the run, given in the order of [`ranks::Seating`]. Each has an end of its own.
+    /// Separates the jobs of the run, given in the order of [`ranks::Seating`]. Each ends alone.
     pub fn separate(&mut self, tenants: Vec<Tenant>) {
         self.processes.separate(&mut self.cluster, tenants);
     }
@@ -335,7 +335,7 @@ impl Processes {
             return End::Finished;
         }
         if !self.tenants.list.is_empty() {
-            return End::Finished; // each job has its own end
+            return End::Finished; // the jobs' ends differ
         }
         self.deadlock(cluster, &(0..self.ranks.len()).collect::<Vec<_>>())
     }

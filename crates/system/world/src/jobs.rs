@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Several jobs on one cluster: names, start times, and ends of their own.
+//! Several jobs on one cluster: names, start times and ends.
 //!
 //! The end of a job, its crash or the abort of one of its ranks ends this job's ranks only. A run with one job ends
 //! with it.

@@ -78,7 +78,7 @@ const SIGNALLED: i32 = 128;
 
 /// Run a program as N ranks on a simulated cluster with programmable network cards.
 ///
-/// Ranks of one job may run several programs, separated by colons: spinrun -n 2 ./server : -n 4 ./client. Each has its own
+/// Ranks of one job may run several programs, separated by colons: spinrun -n 2 ./server : -n 4 ./client. Each has
 /// -n, -x and --wdir. --jobs runs several jobs.
 ///
 /// Exit status: that of the first rank that fails (128 + signal for a crash), 0 when all end with 0, 1 for a deadlock,

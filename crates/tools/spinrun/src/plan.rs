@@ -152,7 +152,7 @@ impl Plan {
         })
     }
 
-    /// Returns the name of a job for the user: its programs, or its own name if there are several jobs.
+    /// Returns the name of a job for the user: its programs, or its name if there are several jobs.
     pub fn label(&self, job: usize) -> String {
         self.jobs.get(job).map_or_else(|| self.title(job), |tenant| format!("job {}", tenant.name))
     }
