@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Two messages whose queues have the priorities of the arguments. Prints the packets of each that were done when the first of them
- * had half of its packets done. */
+/* Two messages of two execution contexts, whose queues have the priorities of the arguments. Prints the packets of each that
+ * were done when the first of them had half of its packets done. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -40,9 +40,11 @@ int main(int argc, char **argv) {
     pspinsim_cb_set_pkt_feedback(fed_back);
     for (int message = 1; message < argc; message++)
         pspinsim_set_fmq_prio(message - 1, atoi(argv[message]));
-    for (uint32_t number = 0; number < 2 * PACKETS; number++)
+    for (uint32_t number = 0; number < 2 * PACKETS; number++) {
+        ec.handler_mem_addr = 0x1c300000 + number % 2 * 4096;
         pspinsim_packet_add(&ec, number % 2, packet, sizeof packet, sizeof packet, number / 2 == PACKETS - 1, 1,
                             number % 2);
+    }
     pspinsim_packet_eos();
     if (pspinsim_run() != SPIN_SUCCESS)
         return 1;

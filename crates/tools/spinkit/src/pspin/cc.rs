@@ -135,26 +135,6 @@ fn lost_handlers(sources: &[PathBuf], elf: &[u8]) -> Result<Vec<String>> {
     Ok(lost)
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// A file that is no program loses nothing, and neither do sources without handlers.
-    #[test]
-    fn only_missing_handlers_are_linked_again() {
-        let folder = tempfile::tempdir().unwrap();
-        let source = folder.path().join("h.c");
-        std::fs::write(&source, "__handler__ void one_ph(handler_args_t *a) {}\nvoid other(void) {}\n").unwrap();
-        assert!(lost_handlers(std::slice::from_ref(&source), b"text").unwrap().is_empty());
-        let elf = object::write::Object::new(
-            object::BinaryFormat::Elf,
-            object::Architecture::Riscv32,
-            object::Endianness::Little,
-        );
-        assert_eq!(lost_handlers(&[source], &elf.write().unwrap()).unwrap(), ["one_ph"]);
-    }
-}
-
 fn folder(sdk: &Sdk) -> PathBuf {
     sdk.library_dir().join("pspin/rt")
 }
@@ -204,4 +184,24 @@ fn one(tools: &Tools, target: &Target<'_>, line: Option<&Line>, source: &Path, o
         }
     }
     tools.run(command.arg("-c").arg(source).arg("-o").arg(object))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A file that is no program loses nothing, and neither do sources without handlers.
+    #[test]
+    fn only_missing_handlers_are_linked_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let source = folder.path().join("h.c");
+        std::fs::write(&source, "__handler__ void one_ph(handler_args_t *a) {}\nvoid other(void) {}\n").unwrap();
+        assert!(lost_handlers(std::slice::from_ref(&source), b"text").unwrap().is_empty());
+        let elf = object::write::Object::new(
+            object::BinaryFormat::Elf,
+            object::Architecture::Riscv32,
+            object::Endianness::Little,
+        );
+        assert_eq!(lost_handlers(&[source], &elf.write().unwrap()).unwrap(), ["one_ph"]);
+    }
 }
