@@ -274,9 +274,9 @@ module pspin_hpu_driver
   assign task_words[17] = task_q.her.message % Clusters;
   assign task_words[18] = task_q.her.flow;
 
-  // -------------------------------------------------------------------------------------------------------------- the
-  // watchdog It counts from the assignment on, at least three cycles; it stops at the doorbell, even if that has to
-  // wait.
+  // -------------------------------------------------------------------------------------------------------------- the watchdog
+  // It counts from the assignment on, at least three cycles; it stops at the doorbell, even if that has to wait. A limit
+  // of 0 turns it off.
   logic        watches_q, rings;
   logic [31:0] left_q;
 
@@ -285,7 +285,7 @@ module pspin_hpu_driver
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) watches_q <= 1'b0;
-    else watches_q <= (is_new_q || (watches_q && !bites_o)) && !rings && !end_o;
+    else watches_q <= ((is_new_q && context_i.watchdog_cycles != '0) || (watches_q && !bites_o)) && !rings && !end_o;
   end
 
   always_ff @(posedge clk_i) begin

@@ -119,15 +119,12 @@ module pspin_regs
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
       settings_q   <= '0;
+      row_q        <= '0;
+      pad_q        <= '0;
       irq_enable_q <= '0;
     end else if (writes) begin
       for (int unsigned i = 0; i < Settings; i++) if (hits(address, ControlEnable + 4 * i)) settings_q[i] <= wdata;
       if (hits(address, ControlIrqEnable)) irq_enable_q <= wdata[1:0];
-    end
-  end
-
-  always_ff @(posedge clk_i) begin
-    if (writes) begin
       for (int unsigned i = 0; i < ContextWords; i++) if (hits(address, ControlContextTenant + 4 * i)) row_q[i] <= wdata;
       for (int unsigned i = 0; i < PadWords; i++) if (hits(address, ControlScratchpadAddress + 4 * i)) pad_q[i] <= wdata;
     end

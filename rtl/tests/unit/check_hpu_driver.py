@@ -209,7 +209,9 @@ async def random_programs(dut) -> None:
             bits, pads = row_next
             driver.row = row_of(bits)
             driver.scratchpads = [RANGE.unpack(pads >> 64 * number & (1 << 64) - 1) for number in range(clusters)]
-            driver.bites_at = cycle - 1 + max(driver.row["watchdog_cycles"], 2)
+            limit = driver.row["watchdog_cycles"]
+            driver.bites_at = cycle - 1 + max(limit, 2) if limit else None
+            seen["unwatched"] += not limit
         dut.context_i.value, dut.scratchpads_i.value = bits, pads
         row_next = None
         responds = bool(taken) and bench.happens((0.3, 0.1, 0.05)[lively])

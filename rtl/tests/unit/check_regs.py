@@ -108,6 +108,11 @@ async def settings_and_contexts(dut) -> None:
         await bench.next()
         assert not dut.reset_valid_o.value
         assert await host.access("State") == free << 2 | done << 1 | done
+    await bench.reset()
+    words = range(ABI["ControlContextTenant"], ABI["ControlScratchpadCluster"] + 4, 4)
+    assert not any([await host.access(address) for address in [*words, *(ABI[f"Control{name}"] for name in names)]]), "no window after a reset"
+    assert not int(dut.context_o.value)
+    assert not int(dut.scratchpad_o.value)
 
 
 @cocotb.test()

@@ -205,7 +205,7 @@ list! {
     CONTEXT_DESCRIPTOR = 0x108, ReadWrite, "", "address in host memory for the status of failures, low half; 0 for none";
     CONTEXT_DESCRIPTOR_HIGH = 0x10C, ReadWrite, "", "high half";
     CONTEXT_IDLE = 0x110, ReadWrite, "", "cycles without a packet after which the unit abandons a message";
-    CONTEXT_WATCHDOG = 0x114, ReadWrite, "", "cycles after which the watchdog kills a handler";
+    CONTEXT_WATCHDOG = 0x114, ReadWrite, "", "cycles after which the watchdog kills a handler; 0 turns it off";
     CONTEXT_HOST = 0x118, ReadWrite, "", "host memory of the context, as seen by its handlers: address, low half";
     CONTEXT_HOST_HIGH = 0x11C, ReadWrite, "", "high half";
     CONTEXT_HOST_BYTES = 0x120, ReadWrite, "", "size, low half";
