@@ -377,6 +377,7 @@ module pspin_hpu
     .rst_ni,
     .id_i,
     .enable_i             (cfg_i.enable),
+    .drop_i               (cfg_i.drop),
     .has_register_o       (has_register),
     .access_valid_i       (driver_valid),
     .access_i             (request),
