@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The return path of tasks with two clusters: each end is reported to the queue engine exactly once, to the NIC exactly
-// once if it ends a packet, and to the status unit exactly once if it is a failure, at any pace of both; and offers are
-// stable.
+// The return path of tasks with two clusters: each end is reported to the queue engine exactly once, unless it is that of
+// a refused request, to the NIC exactly once if it ends a packet, and to the status unit exactly once if it is a failure,
+// at any pace of both; and offers are stable.
 module prove_feedback
   import pspin_pkg::*;
 (
@@ -12,6 +12,10 @@ module prove_feedback
   input logic              skipped_valid_i,
   input task_t             skipped_i,
   input logic              skipped_resets_i,
+  input logic              skipped_fails_i,
+  input logic              refused_valid_i,
+  input her_t              refused_i,
+  input logic [31:0]       refused_number_i,
   input logic              ended_last_i,
   input logic              feedback_ready_i,
   input logic              failed_ready_i
@@ -19,7 +23,7 @@ module prove_feedback
 
   logic        live_q = 1'b0;
   logic [1:0]  done_ready;
-  logic        skipped_ready, ended, feedback_valid, failed_valid, empty;
+  logic        skipped_ready, refused_ready, ended, feedback_valid, failed_valid, empty;
   logic [15:0] unused_mpq;
   logic        unused_failed, unused_skipped, unused_feeds_back;
   feedback_t   unused_feedback;
@@ -39,6 +43,11 @@ module prove_feedback
     .skipped_ready_o   (skipped_ready),
     .skipped_i,
     .skipped_resets_i,
+    .skipped_fails_i,
+    .refused_valid_i,
+    .refused_ready_o   (refused_ready),
+    .refused_i,
+    .refused_number_i,
     .ended_valid_o     (ended),
     .ended_mpq_o       (unused_mpq),
     .ended_failed_o    (unused_failed),
@@ -62,7 +71,7 @@ module prove_feedback
   assign comes      = u_feedback.in_valid && u_feedback.in_ready;
   assign feeds_back = comes && u_feedback.in.feeds_back;
   assign fails      = comes && u_feedback.in.outcome.kind inside {EndFaulted, EndTimedOut};
-  assign for_engine = for_engine_q || comes;
+  assign for_engine = for_engine_q || (comes && !u_feedback.is_outside);
   assign for_nic    = for_nic_q || feeds_back;
   assign for_status = for_status_q || fails;
 
@@ -83,10 +92,11 @@ module prove_feedback
   always_comb begin
     if (live_q) assume (rst_ni);
     if (rst_ni) begin
-      assert ($onehot0({done_ready, u_feedback.skipped_ready}));
+      assert ($onehot0({done_ready, u_feedback.skipped_ready, refused_ready}));
       assert ((done_ready & ~done_valid_i) == '0);
       assert (!for_engine_q);
-      assert (ended == comes);
+      assert (ended == (comes && !u_feedback.is_outside));
+      assert (!refused_ready || (comes && u_feedback.is_outside));
       assert (!feedback_valid || for_nic);
       assert (!failed_valid || for_status);
       // A waiting end is the only one, and no other arrives meanwhile.

@@ -98,7 +98,9 @@ package pspin_pkg;
     CauseHost       = 4'd8,
     CauseWatchdog   = 4'd9,
     CauseIdle       = 4'd10,
-    CauseReported   = 4'd11
+    CauseReported   = 4'd11,
+    CauseRequest    = 4'd12,
+    CauseDisabled   = 4'd13
   } cause_e;
 
   typedef struct packed {
@@ -129,11 +131,12 @@ package pspin_pkg;
     logic                 last;  // the message number is free
   } feedback_t;
 
-  // Message given up for lack of packets.
+  // Message given up for lack of packets, or because the HPUs are disabled.
   typedef struct packed {
     logic [31:0]             message;
     logic [ContextWidth-1:0] execution_context;
-    logic                    is_free;  // its number is free; otherwise the last feedback frees it
+    logic                    is_free;      // its number is free; otherwise the last feedback frees it
+    logic                    is_disabled;  // given up because the HPUs are disabled
   } idle_t;
 
   // Events of the scheduler in a cycle, for counters.
@@ -176,6 +179,7 @@ package pspin_pkg;
   // Configuration of all HPUs by the driver on the host; it changes only while they are disabled.
   typedef struct packed {
     logic        enable;        // HPUs run
+    logic        drop;          // while they do not: their tasks end, as those of messages that were given up
     logic [31:0] entry;         // start address of an HPU
     logic [31:0] again;         // restart address after a handler failed or was killed
     range_t      static_data;   // static data of the program, accessible to all handlers

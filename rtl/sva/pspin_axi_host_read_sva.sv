@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The read port to host memory obeys the rules of AXI, and so does the host.
 bind pspin_axi_host_read pspin_axi_rules #(
-  .AddressWidth(64),
-  .IdWidth     (IdWidth)
+  .AddressWidth  (64),
+  .IdWidth       (IdWidth),
+  .AnswersAreOwed(1'b0)
 ) u_rules (
   .clk_i,
   .rst_ni,

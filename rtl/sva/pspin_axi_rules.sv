@@ -2,8 +2,10 @@
 // Rules of an AXI4 port of 512 bits (AMBA AXI, A3): offers are stable until accepted, bursts do not cross 4 KiB, the
 // last beat of each is marked, and every response has a request.
 module pspin_axi_rules #(
-  parameter int unsigned AddressWidth = 32,
-  parameter int unsigned IdWidth      = 4
+  parameter int unsigned AddressWidth   = 32,
+  parameter int unsigned IdWidth        = 4,
+  parameter bit          BurstsAreLegal = 1'b1,  // the unit makes the bursts; it refuses illegal ones of others
+  parameter bit          AnswersAreOwed = 1'b1   // the unit answers; it drops answers of others that are not owed
 ) (
   input logic                    clk_i,
   input logic                    rst_ni,
@@ -55,8 +57,8 @@ module pspin_axi_rules #(
     return (32'(address[11:0]) >> size) + 32'(len) < 32'd4096 >> size;
   endfunction
 
-  assert property (aw_valid && aw_burst == 2'b01 |-> stays(aw_addr, aw_len, aw_size));
-  assert property (ar_valid && ar_burst == 2'b01 |-> stays(ar_addr, ar_len, ar_size));
+  assert property (BurstsAreLegal && aw_valid && aw_burst == 2'b01 |-> stays(aw_addr, aw_len, aw_size));
+  assert property (BurstsAreLegal && ar_valid && ar_burst == 2'b01 |-> stays(ar_addr, ar_len, ar_size));
 
   // Checks beats of writes and reads against the lengths of their bursts (data may precede its address), and responses
   // against bursts.
@@ -80,8 +82,8 @@ module pspin_axi_rules #(
       end
     end else begin
       if (b_valid && b_ready) begin
-        a_owed : assert (owed[b_id] != 0);
-        owed[b_id]--;
+        a_owed : assert (owed[b_id] != 0 || !AnswersAreOwed);
+        if (owed[b_id] != 0) owed[b_id]--;
       end
       if (aw_valid && aw_ready) writes.push_back({aw_id, aw_len});
       if (w_valid && w_ready) lasts.push_back(w_last);
@@ -95,10 +97,12 @@ module pspin_axi_rules #(
         void'(lasts.pop_front());
       end
       if (r_valid && r_ready) begin
-        a_asked : assert (reads[r_id].size() != 0);
-        a_read_last : assert (r_last == (r_index[r_id] == 32'(reads[r_id][0])));
-        if (r_last) void'(reads[r_id].pop_front());
-        r_index[r_id] = r_last ? 0 : r_index[r_id] + 1;
+        a_asked : assert (reads[r_id].size() != 0 || !AnswersAreOwed);
+        if (reads[r_id].size() != 0) begin
+          a_read_last : assert (r_last == (r_index[r_id] == 32'(reads[r_id][0])));
+          if (r_last) void'(reads[r_id].pop_front());
+          r_index[r_id] = r_last ? 0 : r_index[r_id] + 1;
+        end
       end
       if (ar_valid && ar_ready) reads[ar_id].push_back(ar_len);
     end

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The port for NIC and host obeys the rules of AXI, and so do they.
 bind pspin_axi_slave pspin_axi_rules #(
-  .AddressWidth(32),
-  .IdWidth     (IdWidth)
+  .AddressWidth  (32),
+  .IdWidth       (IdWidth),
+  .BurstsAreLegal(1'b0)
 ) u_rules (
   .clk_i,
   .rst_ni,

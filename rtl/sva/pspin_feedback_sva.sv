@@ -17,7 +17,7 @@ module pspin_feedback_sva
   input logic              leaves,
   input logic              has_failed,
   input logic              reported_q,
-  input logic [Clusters:0] requests
+  input logic [Clusters+1:0] requests
 );
 
   logic        feedback_waits_q, failed_waits_q;

@@ -11,6 +11,8 @@ module pspin_hpu_driver_sva
 ) (
   input logic                     clk_i,
   input logic                     rst_ni,
+  input logic                     enable_i,
+  input logic                     drops,
   input logic                     access_valid_i,
   input logic                     rvalid_o,
   input logic                     stop_i,
@@ -73,14 +75,14 @@ module pspin_hpu_driver_sva
   StoppedIsQuiet : assert property (@(posedge clk_i) disable iff (!rst_ni) !stop_i ||
     !(rvalid_o || start_o || misuse_o || transfer_valid_o || console_valid_o));
   IdleHasNone : assert property (@(posedge clk_i) disable iff (!rst_ni) !(is_idle_q && has_task_q));
-  AssignedIdle : assert property (@(posedge clk_i) disable iff (!rst_ni) !assign_valid_i || is_idle_q);
+  AssignedIdle : assert property (@(posedge clk_i) disable iff (!rst_ni) !assign_valid_i || is_idle_q || !enable_i);
   RunsTask : assert property (@(posedge clk_i) disable iff (!rst_ni) !(is_ready_q || is_open_q) || has_task_q);
   ReadyOrOpen : assert property (@(posedge clk_i) disable iff (!rst_ni) !(is_ready_q && is_open_q));
   BitesTask : assert property (@(posedge clk_i) disable iff (!rst_ni) !bites_o || has_task_q);
   EndsLanded : assert property (@(posedge clk_i) disable iff (!rst_ni) !end_o || has_landed);
   Buffers : assert property (@(posedge clk_i) disable iff (!rst_ni) 32'(count_q) <= Buffered);
   EndsSo : assert property (@(posedge clk_i) disable iff (!rst_ni)
-    !end_o || !has_task_q || end_outcome_o.kind inside {EndDone, EndFaulted, EndTimedOut});
+    !end_o || !has_task_q || end_outcome_o.kind inside {EndDone, EndFaulted, EndTimedOut, EndMessageReset});
 
   // An offer is stable until accepted; that of a transfer or a character, unless the handler is stopped.
   CommandStays : assert property (@(posedge clk_i) disable iff (!rst_ni || !live_q)
@@ -115,6 +117,8 @@ module pspin_hpu_driver_sva
   EndsReported : cover property (@(posedge clk_i) disable iff (!rst_ni) end_o && !ends_i && end_outcome_o.cause == CauseReported);
   EndsRefused : cover property (@(posedge clk_i) disable iff (!rst_ni) end_o && !ends_i && end_outcome_o.cause == CauseHost);
   EndsRecovered : cover property (@(posedge clk_i) disable iff (!rst_ni) end_o && ends_i && has_task_q);
+  EndsDropped : cover property (@(posedge clk_i) disable iff (!rst_ni) drops && end_o);
+  DropHeld : cover property (@(posedge clk_i) disable iff (!rst_ni) drops && !end_o);
   EndsNothing : cover property (@(posedge clk_i) disable iff (!rst_ni) end_o && !has_task_q);
   RecoveryHeld : cover property (@(posedge clk_i) disable iff (!rst_ni) ends_i && !end_o);
   RefusedLate : cover property (@(posedge clk_i) disable iff (!rst_ni) refused && refused_finished);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Requirements of the scheduler on the NIC, guarantees for the clusters, and coverage.
+// Guard of the queue engine, guarantees for the clusters, and coverage.
 module pspin_sched_sva
   import pspin_pkg::*;
 #(
@@ -10,7 +10,9 @@ module pspin_sched_sva
 ) (
   input logic                clk_i,
   input logic                rst_ni,
-  input logic                her_valid_i,
+  input logic                her_valid,
+  input logic                refuses,
+  input logic                is_too_long,
   input her_t                her_i,
   input logic [Clusters-1:0] has_room_i,
   input logic [Clusters-1:0] send_valid_o,
@@ -27,9 +29,9 @@ module pspin_sched_sva
   input logic [Queues-1:0]   free_o
 );
 
-  // The NIC names a message by a number unique to the queue engine, and an existing context.
-  Message : assert property (@(posedge clk_i) disable iff (!rst_ni) !her_valid_i || 64'(her_i.message) < 64'd1 << IdWidth);
-  Context : assert property (@(posedge clk_i) disable iff (!rst_ni) !her_valid_i || 32'(her_i.execution_context) < Contexts);
+  // Only requests for existing messages and contexts reach the queue engine.
+  Message : assert property (@(posedge clk_i) disable iff (!rst_ni) !her_valid || 64'(her_i.message) < 64'd1 << IdWidth);
+  Context : assert property (@(posedge clk_i) disable iff (!rst_ni) !her_valid || 32'(her_i.execution_context) < Contexts);
 
   // A task goes to one cluster with room for it; a skipped packet goes to none.
   Room : assert property (@(posedge clk_i) disable iff (!rst_ni) $onehot0(send_valid_o) && (send_valid_o & ~has_room_i) == '0);
@@ -42,6 +44,8 @@ module pspin_sched_sva
   NoRoom : cover property (@(posedge clk_i) disable iff (!rst_ni) task_valid && !task_skips && has_room_i == '0);
   SkippedWaits : cover property (@(posedge clk_i) disable iff (!rst_ni) task_valid && task_skips && !skipped_ready);
   SkippedByReset : cover property (@(posedge clk_i) disable iff (!rst_ni) task_valid && task_skips && task_resets);
+  RefusedRequest : cover property (@(posedge clk_i) disable iff (!rst_ni) refuses);
+  TooLong : cover property (@(posedge clk_i) disable iff (!rst_ni) task_valid && is_too_long);
   GivenUp : cover property (@(posedge clk_i) disable iff (!rst_ni) idle_done);
   Saved : cover property (@(posedge clk_i) disable iff (!rst_ni) idle && !idle_done);
   DueWhileTold : cover property (@(posedge clk_i) disable iff (!rst_ni) is_due && idle_valid_o);

@@ -166,6 +166,7 @@ module pspin_cluster
     .Clusters(Clusters)
   ) u_contexts (
     .clk_i,
+    .rst_ni,
     .context_write_i,
     .context_index_i,
     .context_i,

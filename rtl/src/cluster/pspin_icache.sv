@@ -98,7 +98,7 @@ module pspin_icache
     logic            upper_q;
 
     assign line[p]    = line_of(address_i[p]);
-    assign is_code[p] = address_i[p] - code_i.address < code_i.size;
+    assign is_code[p] = address_i[p] >= code_i.address && address_i[p] - code_i.address < code_i.size;
     assign hits[p]    = !flush_i && |hit_ways;
     assign rdata_o[p] = error_o[p] ? '0 : upper_q ? data[63:32] : data[31:0];
 

@@ -70,7 +70,7 @@ module pspin_status
     event_o = '0;
     if (idle_valid_i) begin
       event_o.kind              = NoticeIdle;
-      event_o.cause             = CauseIdle;
+      event_o.cause             = idle_i.is_disabled ? CauseDisabled : CauseIdle;
       event_o.role              = 2'd3;
       event_o.execution_context = idle_i.execution_context;
       event_o.message           = idle_i.message;
@@ -78,7 +78,7 @@ module pspin_status
     end else begin
       event_o.kind              = NoticeFailed;
       event_o.cause             = failed_i.outcome.cause;
-      event_o.role              = failed_i.role;
+      event_o.role              = failed_i.outcome.cause == CauseRequest ? 2'd3 : failed_i.role;
       event_o.hpu               = failed_i.hpu;
       event_o.execution_context = failed_i.her.execution_context;
       event_o.message           = failed_i.her.message;
@@ -92,22 +92,31 @@ module pspin_status
   /////////////////
 
   // Descriptor of a context, and its number of failures. The registers write a row, or the unit with the number
-  // incremented. If the same context fails in the next cycle, the row read then is stale.
-  logic          is_same_q;
-  driver_event_t event_q;
+  // incremented. If the same context fails in the next cycle, the row read then is stale. A context beyond the table, or
+  // unwritten since the reset, has no row.
+  logic                is_same_q, is_known;
+  logic [Contexts-1:0] has_row_q;
+  driver_event_t       event_q;
   logic [63:0]   descriptor;
   logic [31:0]   found, failures, before_q;
 
   assign finishes = looks_q && !context_write_i;
-  assign told     = finishes && descriptor != '0;
+  assign told     = finishes && is_known && descriptor != '0;
   assign failures = (is_same_q ? before_q : found) + 1'b1;
+
+  assign is_known = 32'(event_q.execution_context) < Contexts && has_row_q[IndexWidth'(event_q.execution_context)];
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) has_row_q <= '0;
+    else if (context_write_i) has_row_q[IndexWidth'(context_index_i)] <= 1'b1;
+  end
 
   pspin_sram_2p #(
     .Rows (Contexts),
     .Width(96)
   ) u_descriptors (
     .clk_i,
-    .we_i   (context_write_i || looks_q),
+    .we_i   (context_write_i || (looks_q && is_known)),
     .wrow_i (context_write_i ? IndexWidth'(context_index_i) : IndexWidth'(event_q.execution_context)),
     .wdata_i(context_write_i ? {context_descriptor_i, 32'd0} : {descriptor, failures}),
     .re_i   (takes),

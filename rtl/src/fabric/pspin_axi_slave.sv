@@ -3,8 +3,8 @@
 // NIC-host interconnect. Writes and reads are independent; bursts of each are executed in order. A write's response
 // follows once all of its beats are visible to later accesses.
 //
-// Bursts must have incrementing addresses (INCR). Others are refused with SLVERR, and nothing is written; unmapped
-// beats return DECERR.
+// Bursts must have incrementing addresses (INCR), beats of at most 64 bytes, and stay within 4 KiB. Others are refused
+// with SLVERR, and nothing is written; unmapped beats return DECERR.
 module pspin_axi_slave
   import pspin_pkg::*;
 #(
@@ -78,6 +78,11 @@ module pspin_axi_slave
     return ((address >> size) + 1'b1) << size;
   endfunction
 
+  // True for a burst that the port refuses.
+  function automatic logic refuses(logic [11:0] offset, logic [7:0] len, logic [2:0] size, logic [1:0] burst);
+    return burst != Incr || size > 3'($clog2(BeatBytes)) || 13'(offset >> size) + 13'(len) >= 13'd4096 >> size;
+  endfunction
+
   ////////////
   // Writes //
   ////////////
@@ -109,7 +114,7 @@ module pspin_axi_slave
     .rst_ni,
     .valid_i(aw_valid_i),
     .ready_o(aw_ready_o),
-    .data_i ({aw_id_i, aw_addr_i, aw_len_i, aw_size_i, aw_burst_i != Incr}),
+    .data_i ({aw_id_i, aw_addr_i, aw_len_i, aw_size_i, refuses(aw_addr_i[11:0], aw_len_i, aw_size_i, aw_burst_i)}),
     .valid_o(aw_valid),
     .ready_i(w_valid_i && w_ready_o && in.is_last),
     .data_o (aw),
@@ -207,7 +212,7 @@ module pspin_axi_slave
     .rst_ni,
     .valid_i(ar_valid_i),
     .ready_o(ar_ready_o),
-    .data_i ({ar_id_i, ar_addr_i, ar_len_i, ar_size_i, ar_burst_i != Incr}),
+    .data_i ({ar_id_i, ar_addr_i, ar_len_i, ar_size_i, refuses(ar_addr_i[11:0], ar_len_i, ar_size_i, ar_burst_i)}),
     .valid_o(ar_valid),
     .ready_i(asks && asked.is_last),
     .data_o (ar),

@@ -299,7 +299,7 @@ module pspin_hpu
   outcome_t misuse_outcome, outcome;
 
   // A fetch outside the code fails like an illegal instruction, and counts before its execution.
-  assign is_code = trap_pc - cfg_i.code.address < cfg_i.code.size;
+  assign is_code = trap_pc >= cfg_i.code.address && trap_pc - cfg_i.code.address < cfg_i.code.size;
 
   pspin_recovery #(
     .TrapCycles(TrapCycles)
@@ -377,6 +377,7 @@ module pspin_hpu
     .rst_ni,
     .id_i,
     .enable_i             (cfg_i.enable),
+    .drop_i               (cfg_i.drop),
     .has_register_o       (has_register),
     .access_valid_i       (driver_valid),
     .access_i             (request),

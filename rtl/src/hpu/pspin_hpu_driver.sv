@@ -19,6 +19,7 @@ module pspin_hpu_driver
   input  logic                     rst_ni,
   input  hpu_id_t                  id_i,
   input  logic                     enable_i,
+  input  logic                     drop_i,       // while disabled: its tasks end, because their messages were given up
 
   // Access of the core: set if the driver has this register, and the access itself.
   output logic                     has_register_o,
@@ -231,8 +232,10 @@ module pspin_hpu_driver
       is_ready_q  <= assign_valid_i || (is_ready_q && !start_o && !end_o);
       is_open_q   <= start_o || (is_open_q && !end_o);
       is_booted_q <= enable_i && (is_booted_q || (acts && register_q == Function));
-      is_idle_q   <= enable_i && !assign_valid_i &&
-                     (is_idle_q || (end_o && has_task_q) || (!is_booted_q && acts && register_q == Function));
+      // While its tasks are dropped, the HPU accepts them without its core.
+      if (drop_i) is_idle_q <= !assign_valid_i && (!has_task_q || end_o);
+      else is_idle_q <= enable_i && !assign_valid_i &&
+                        ((is_idle_q && is_booted_q) || (end_o && has_task_q) || (!is_booted_q && acts && register_q == Function));
     end
   end
 
@@ -274,9 +277,9 @@ module pspin_hpu_driver
   assign task_words[17] = task_q.her.message % Clusters;
   assign task_words[18] = task_q.her.flow;
 
-  // -------------------------------------------------------------------------------------------------------------- the
-  // watchdog It counts from the assignment on, at least three cycles; it stops at the doorbell, even if that has to
-  // wait.
+  // -------------------------------------------------------------------------------------------------------------- the watchdog
+  // It counts from the assignment on, at least three cycles; it stops at the doorbell, even if that has to wait. A limit
+  // of 0 turns it off.
   logic        watches_q, rings;
   logic [31:0] left_q;
 
@@ -285,7 +288,7 @@ module pspin_hpu_driver
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) watches_q <= 1'b0;
-    else watches_q <= (is_new_q || (watches_q && !bites_o)) && !rings && !end_o;
+    else watches_q <= ((is_new_q && context_i.watchdog_cycles != '0) || (watches_q && !bites_o)) && !rings && !end_o;
   end
 
   always_ff @(posedge clk_i) begin
@@ -304,7 +307,7 @@ module pspin_hpu_driver
   finished_t                finished_q [Buffered], finished [Buffered];
   logic [BufferedWidth-1:0] count_q;
   outcome_t                 failure_q, refusal, now_failure;
-  logic                     refused, refused_finished, fails_q, has_failed, pops, feeds_back, in_flight, any_in_flight;
+  logic                     refused, refused_finished, fails_q, has_failed, pops, feeds_back, in_flight, any_in_flight, drops;
   logic [PlaceWidth-1:0]    response_place;
 
   // A response refused by the host is a failure of its task, whether that has ended or not.
@@ -314,10 +317,12 @@ module pspin_hpu_driver
   assign has_failed  = fails_q || (refused && !refused_finished && has_task_q);
 
   assign can_end_o = has_landed && (!has_task_q || count_q != BufferedWidth'(Buffered));
-  assign end_o     = (rings || ends_i) && can_end_o;
+  assign drops     = drop_i && !enable_i && has_task_q;
+  assign end_o     = (rings || ends_i || drops) && can_end_o;
 
   always_comb begin
-    if (ends_i) end_outcome_o = outcome_i;
+    if (drops) end_outcome_o = '{EndMessageReset, CauseDisabled, '0, '0};
+    else if (ends_i) end_outcome_o = outcome_i;
     else if (has_failed) end_outcome_o = now_failure;
     else end_outcome_o = Done;
   end

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Byte-granular memory protection (PsPIN III-B2): checks whether an HPU may use a range of addresses, and translates
-// it. A range is allowed when it lies within one window and one memory.
+// it. A range is allowed when it lies within one window and one memory. A window ends at 2^32: it does not continue at
+// address 0.
 module pspin_protect
   import pspin_pkg::*;
 #(
@@ -62,8 +63,9 @@ module pspin_protect
 
   for (genvar i = 0; i <= Windows; i++) begin : gen_holds
     logic [31:0] offset;
-    assign offset   = common_o - candidates[i].address;
-    assign holds[i] = candidates[i].size != '0 && 33'(offset) + 33'(range_i.size) <= 33'(candidates[i].size);
+    logic        is_below;
+    assign {is_below, offset} = 33'(common_o) - 33'(candidates[i].address);
+    assign holds[i] = candidates[i].size != '0 && !is_below && 33'(offset) + 33'(range_i.size) <= 33'(candidates[i].size);
   end
 
   always_comb begin

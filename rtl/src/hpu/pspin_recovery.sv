@@ -3,7 +3,8 @@
 // runtime's loop, which starts TrapCycles after the failure, together with the end of the task. Handlers cannot change
 // any code on this path.
 //
-// The core is also in reset while the unit is disabled, and then starts at the entry of the program.
+// The core is also in reset while the unit is disabled, and then starts at the entry of the program. An access to a
+// remote memory completes before.
 module pspin_recovery
   import pspin_pkg::*;
 #(
@@ -24,7 +25,7 @@ module pspin_recovery
   input  logic        denied_early_i,  // the access would take a second cycle
   input  outcome_t    denial_i,
 
-  // From the driver: misuse of a register. Expiry of the watchdog; remote_busy_i: an access to a remote memory cannot
+  // From the driver: misuse of a register, and expiry of the watchdog. From the accesses: one to a remote memory cannot
   // be cancelled, and completes first.
   input  logic        misuse_i,
   input  outcome_t    misuse_outcome_i,
@@ -65,12 +66,13 @@ module pspin_recovery
   end
 
   state_e   state_q;
-  logic     killed_q, kills, fails;
+  logic     killed_q, kills, fails, off_q, turns_off;
   outcome_t outcome_q, outcome;
   count_t   count_q, first;
 
-  assign kills  = state_q == Running && (bites_i || killed_q);
-  assign stop_o = kills || state_q != Running;
+  assign kills     = state_q == Running && (bites_i || killed_q);
+  assign turns_off = !enable_i || off_q;
+  assign stop_o    = kills || turns_off || state_q != Running;
 
   // A failure counts from the cycle after its access's or instruction's last one in the execute stage, in which the
   // driver acts; an unknown command counts as a denied access. `first` is the index of the next cycle: 1 for that one,
@@ -103,6 +105,7 @@ module pspin_recovery
     if (!rst_ni) begin
       state_q     <= Off;
       killed_q    <= 1'b0;
+      off_q       <= 1'b0;
       core_rst_no <= 1'b0;
       again_o     <= 1'b0;
       count_q     <= '0;
@@ -128,10 +131,15 @@ module pspin_recovery
           else if (can_end_i) state_q <= Running;
         end
       endcase
-      if (!enable_i) begin
+      if (turns_off && state_q == Running && remote_busy_i) begin
+        state_q     <= Running;
+        core_rst_no <= 1'b1;
+        off_q       <= 1'b1;
+      end else if (turns_off) begin
         state_q     <= Off;
         killed_q    <= 1'b0;
         core_rst_no <= 1'b0;
+        off_q       <= 1'b0;
       end
     end
   end

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Return path of tasks (PsPIN III-B1): arbitrates round robin among ends of tasks from the clusters and packets without
-// a handler. Each is reported once to the queue engine, and to the NIC if it ends its packet. A failure is also
-// reported to the status unit.
+// Return path of tasks (PsPIN III-B1): arbitrates round robin among ends of tasks from the clusters, packets without
+// a handler, and refused requests. Each is reported once to the queue engine, unless it never had the request, and to the
+// NIC if it ends its packet. A failure is also reported to the status unit.
 //
 // An input leaves in the same cycle at the earliest; later ones queue for FeedbackCycles - 1 cycles. An end that the
 // NIC or the status unit does not accept stalls all behind it.
@@ -25,6 +25,13 @@ module pspin_feedback
   output logic                       skipped_ready_o,
   input  task_t                      skipped_i,
   input  logic                       skipped_resets_i,  // because the message is given up
+  input  logic                       skipped_fails_i,   // because its bytes for L1 exceed the packet buffer of a cluster
+
+  // Requests with numbers beyond the tables: with that number.
+  input  logic                       refused_valid_i,
+  output logic                       refused_ready_o,
+  input  her_t                       refused_i,
+  input  logic        [31:0]         refused_number_i,
 
   // To the queue engine, which responds in the same cycle whether the message ended.
   output logic                       ended_valid_o,
@@ -57,22 +64,22 @@ module pspin_feedback
 
   localparam int unsigned CountWidth = $clog2(SkippedDepth + 1);
 
-  logic                  skipped_valid, skipped_ready, skipped_resets;
+  logic                  skipped_valid, skipped_ready, skipped_resets, skipped_fails;
   logic [CountWidth-1:0] skipped_count;
   task_t                 skipped;
 
   pspin_fifo #(
-    .Width($bits(task_t) + 1),
+    .Width($bits(task_t) + 2),
     .Depth(SkippedDepth)
   ) u_skipped (
     .clk_i,
     .rst_ni,
     .valid_i(skipped_valid_i),
     .ready_o(skipped_ready_o),
-    .data_i ({skipped_resets_i, skipped_i}),
+    .data_i ({skipped_resets_i, skipped_fails_i, skipped_i}),
     .valid_o(skipped_valid),
     .ready_i(skipped_ready),
-    .data_o ({skipped_resets, skipped}),
+    .data_o ({skipped_resets, skipped_fails, skipped}),
     .count_o(skipped_count)
   );
 
@@ -80,18 +87,18 @@ module pspin_feedback
   // Choice //
   ////////////
 
-  localparam int unsigned SourceWidth = $clog2(Clusters + 1);
+  localparam int unsigned SourceWidth = $clog2(Clusters + 2);
 
-  logic                   in_valid, in_ready;
+  logic                   in_valid, in_ready, is_outside;
   logic [SourceWidth-1:0] source;
-  logic [Clusters:0]      requests, grants;
+  logic [Clusters+1:0]    requests, grants;
   completion_t            in;
 
-  assign requests                      = {skipped_valid, done_valid_i};
-  assign {skipped_ready, done_ready_o} = grants;
+  assign requests                                       = {refused_valid_i, skipped_valid, done_valid_i};
+  assign {refused_ready_o, skipped_ready, done_ready_o} = grants;
 
   pspin_rr_arbiter #(
-    .N(Clusters + 1)
+    .N(Clusters + 2)
   ) u_arbiter (
     .clk_i,
     .rst_ni,
@@ -113,6 +120,14 @@ module pspin_feedback
     in.feeds_back   = skipped.feeds_back;
     in.outcome.kind = skipped_resets ? EndMessageReset : EndSkipped;
     in.her          = skipped.her;
+    if (skipped_fails) in.outcome = '{EndFaulted, CauseRequest, '0, 64'(skipped.her.transfer)};
+    is_outside = source == SourceWidth'(Clusters + 1);
+    if (is_outside) begin
+      in            = '0;
+      in.feeds_back = 1'b1;
+      in.outcome    = '{EndFaulted, CauseRequest, '0, 64'(refused_number_i)};
+      in.her        = refused_i;
+    end
     for (int unsigned i = 0; i < Clusters; i++) if (source == SourceWidth'(i)) in = done_i[i];
   end
 
@@ -120,11 +135,11 @@ module pspin_feedback
   // Way //
   /////////
 
-  logic        valid, leaves, way_empty;
+  logic        valid, leaves, way_empty, out_is_outside;
   completion_t out;
 
   pspin_fallthrough #(
-    .Width ($bits(completion_t)),
+    .Width ($bits(completion_t) + 1),
     .Depth (FeedbackCycles),
     .Cycles(FeedbackCycles - 1)
   ) u_way (
@@ -132,10 +147,10 @@ module pspin_feedback
     .rst_ni,
     .valid_i(in_valid),
     .ready_o(in_ready),
-    .data_i (in),
+    .data_i ({is_outside, in}),
     .valid_o(valid),
     .ready_i(leaves),
-    .data_o (out),
+    .data_o ({out_is_outside, out}),
     .empty_o(way_empty)
   );
 
@@ -147,12 +162,14 @@ module pspin_feedback
   logic has_failed, last;
 
   assign has_failed         = out.outcome.kind inside {EndFaulted, EndTimedOut};
-  assign ended_valid_o      = valid && !told_q;
+  assign ended_valid_o      = valid && !told_q && !out_is_outside;
   assign ended_mpq_o        = out.mpq;
   assign ended_failed_o     = has_failed;
-  assign ended_skipped_o    = out.outcome.kind inside {EndSkipped, EndMessageReset};
+  // A task that its HPU dropped has a cause.
+  assign ended_skipped_o    = out.outcome.kind inside {EndSkipped, EndMessageReset} && out.outcome.cause == CauseNone;
   assign ended_feeds_back_o = out.feeds_back;
-  assign last               = told_q ? last_q : ended_last_i;
+  // A refused message ends with its last packet.
+  assign last               = out_is_outside ? out.her.eom : told_q ? last_q : ended_last_i;
 
   // The NIC is notified together with the status unit, or after it.
   logic is_reported;

@@ -30,13 +30,25 @@ module pspin_mpq_contexts
 
   logic [2:0]          roles_q [Contexts];
   logic [7:0]          pin_q   [Contexts];
-  logic [Contexts-1:0] is_pinned_q;
+  logic [Contexts-1:0] is_pinned_q, has_row_q;
+  logic                has_idle_q;
+  logic [31:0]         idle_row;
+
+  // A context that was not written since the reset has no handlers, and its messages are not given up.
+  assign idle_cycles_o = has_idle_q ? idle_row : '1;
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) has_idle_q <= 1'b0;
+    else if (idle_read_i) has_idle_q <= has_row_q[IndexWidth'(idle_index_i)];
+  end
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
+      has_row_q <= '0;
       for (int unsigned i = 0; i < Contexts; i++) roles_q[i] <= '0;
       is_pinned_q <= '0;
     end else if (write_i) begin
+      has_row_q[IndexWidth'(write_index_i)] <= 1'b1;
       for (int unsigned i = 0; i < 3; i++) begin
         roles_q[IndexWidth'(write_index_i)][i] <= write_context_i.handlers[i].address != '0;
       end
@@ -66,7 +78,7 @@ module pspin_mpq_contexts
     .wdata_i(write_context_i.idle_cycles),
     .re_i   (idle_read_i),
     .rrow_i (IndexWidth'(idle_index_i)),
-    .rdata_o(idle_cycles_o)
+    .rdata_o(idle_row)
   );
 
 endmodule

@@ -21,6 +21,9 @@ module pspin_mpq_idle
   input  logic [ContextWidth-1:0] touch_context_i,
   input  logic [Queues-1:0]       active_i,
 
+  // From the unit: all messages are given up, regardless of their age.
+  input  logic                    all_i,
+
   // Table of contexts, which responds in the next cycle.
   output logic                    read_o,
   output logic [ContextWidth-1:0] read_context_o,
@@ -103,7 +106,7 @@ module pspin_mpq_idle
 
   assign read_o         = read_q;
   assign read_context_o = first_context;
-  assign idle_o         = due_q && age_q >= TimeWidth'(idle_cycles_i);
+  assign idle_o         = due_q && (all_i || age_q >= TimeWidth'(idle_cycles_i));
   assign idle_queue_o   = q_due_q;
 
 endmodule

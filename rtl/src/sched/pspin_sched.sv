@@ -11,8 +11,10 @@ module pspin_sched
   parameter int unsigned Queues         = 8,     // a power of two
   parameter int unsigned SharedCells    = 4,
   parameter int unsigned OwnCells       = 1,
-  parameter int unsigned IdWidth        = 10,    // width of message numbers: the NIC clears the bits above
+  parameter int unsigned IdWidth        = 10,    // width of message numbers
+  parameter int unsigned Messages       = 2 ** IdWidth,  // message numbers, and contexts: requests beyond are refused
   parameter int unsigned Contexts       = 64,
+  parameter int unsigned BufferBytes    = 2 ** SizeWidth,  // packet buffer of a cluster: tasks with more bytes fail
   parameter int unsigned SelectCycles   = 2,
   parameter int unsigned DispatchCycles = 1,
   parameter int unsigned FeedbackCycles = 1,
@@ -52,6 +54,12 @@ module pspin_sched
   output logic [Clusters-1:0]                        done_ready_o,
   input  completion_t [Clusters-1:0]                 done_i,
 
+  // From the unit: all messages are given up, and requests wait. To it: all of them are, so that the clusters may drop
+  // their tasks; and the last of them has left.
+  input  logic                                       give_up_i,
+  output logic                                       given_up_o,
+  output logic                                       clean_o,
+
   // To the status unit: failed tasks, and messages given up by the idle time-out.
   output logic                                       failed_valid_o,
   input  logic                                       failed_ready_i,
@@ -68,7 +76,7 @@ module pspin_sched
 
   // To the registers and counters.
   output logic [Queues-1:0]                          free_o,           // queues without a message
-  output logic [InsideWidth-1:0]                     inside_o,         // accepted packets without feedback
+  output logic [InsideWidth-1:0]                     inside_o,         // accepted packets without feedback, but for refused ones
   output logic                                       empty_o,          // nothing inside or arriving
   output sched_events_t                              events_o
 );
@@ -85,6 +93,34 @@ module pspin_sched
   localparam int unsigned CountSkips  = SkippedDepth + FeedbackCycles + 1;
   localparam int unsigned CountTasks  = Clusters * Tasks + CountSkips;
   localparam int unsigned CellWidth   = $bits(her_t) + HomeWidth;
+
+  //////////////
+  // Requests //
+  //////////////
+
+  // A request with a number beyond the tables would become another message or context. It ends here with a failure.
+  logic        has_message, has_context, is_legal, her_valid, her_ready, refuses, refused_valid_q, refused_ready;
+  her_t        refused_q;
+  logic [31:0] refused_number_q;
+
+  assign has_message = her_i.message < Messages;
+  assign has_context = 32'(her_i.execution_context) < Contexts;
+  assign is_legal    = has_message && has_context;
+  assign her_valid   = her_valid_i && is_legal && !give_up_i;
+  assign refuses     = her_valid_i && !is_legal && !give_up_i && !refused_valid_q;
+  assign her_ready_o = !give_up_i && (is_legal ? her_ready : !refused_valid_q);
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) refused_valid_q <= 1'b0;
+    else refused_valid_q <= refuses || (refused_valid_q && !refused_ready);
+  end
+
+  always_ff @(posedge clk_i) begin
+    if (refuses) begin
+      refused_q        <= her_i;
+      refused_number_q <= has_context ? her_i.message : 32'(her_i.execution_context);
+    end
+  end
 
   //////////////
   // Contexts //
@@ -145,8 +181,8 @@ module pspin_sched
   ) u_mpq (
     .clk_i,
     .rst_ni,
-    .her_valid_i,
-    .her_ready_o,
+    .her_valid_i      (her_valid),
+    .her_ready_o      (her_ready),
     .her_message_i    (IdWidth'(her_i.message)),
     .her_eom_i        (her_i.eom),
     .her_roles_i      (roles),
@@ -196,6 +232,7 @@ module pspin_sched
     .touched_i      (touched),
     .touch_context_i(her_i.execution_context),
     .active_i       (active),
+    .all_i          (give_up_i),
     .read_o         (idle_read),
     .read_context_o (idle_index),
     .idle_cycles_i  (idle_cycles),
@@ -218,6 +255,7 @@ module pspin_sched
       idle_o.message           <= 32'(idle_message);
       idle_o.execution_context <= idle_context;
       idle_o.is_free           <= idle_free;
+      idle_o.is_disabled       <= give_up_i;
     end
   end
 
@@ -225,7 +263,11 @@ module pspin_sched
   // Dispatcher //
   ////////////////
 
-  logic is_ripe, sends, has_cluster, skipped_ready;
+  logic is_ripe, sends, has_cluster, skipped_ready, is_too_long, ends_here;
+
+  // No cluster ever has room for such a task, so that it would block all tasks behind it. It fails.
+  assign is_too_long = 32'(task_her.transfer) > BufferBytes && !task_skips;
+  assign ends_here   = task_skips || is_too_long;
 
   // The task has spent DispatchCycles in the dispatcher.
   if (DispatchCycles == 1) begin : g_at_once
@@ -242,8 +284,8 @@ module pspin_sched
     assign is_ripe = wait_q == '0;
   end
 
-  assign sends      = task_valid && is_ripe && !task_skips;
-  assign task_ready = is_ripe && (task_skips ? skipped_ready : has_cluster);
+  assign sends      = task_valid && is_ripe && !ends_here;
+  assign task_ready = is_ripe && (ends_here ? skipped_ready : has_cluster);
 
   pspin_dispatcher #(
     .Clusters  (Clusters),
@@ -284,10 +326,15 @@ module pspin_sched
     .done_valid_i,
     .done_ready_o,
     .done_i,
-    .skipped_valid_i   (task_valid && is_ripe && task_skips),
+    .skipped_valid_i   (task_valid && is_ripe && ends_here),
     .skipped_ready_o   (skipped_ready),
     .skipped_i         (send_o),
     .skipped_resets_i  (task_resets),
+    .skipped_fails_i   (is_too_long),
+    .refused_valid_i   (refused_valid_q),
+    .refused_ready_o   (refused_ready),
+    .refused_i         (refused_q),
+    .refused_number_i  (refused_number_q),
     .ended_valid_o     (ended_valid),
     .ended_mpq_o       (ended_mpq),
     .ended_failed_o    (ended_failed),
@@ -316,14 +363,16 @@ module pspin_sched
   logic unused;
   assign unused = ^ended_mpq;
 
-  assign empty_o = &free_o && feedback_empty && !task_valid && !idle_valid_o && !her_valid_i && done_valid_i == '0;
+  assign given_up_o = give_up_i && active == '0;
+  assign clean_o    = &free_o && feedback_empty && !task_valid && !idle_valid_o && !refused_valid_q && done_valid_i == '0;
+  assign empty_o    = clean_o && !her_valid_i;
 
   always_comb begin
-    events_o.accepted = touch;
+    events_o.accepted = touch || refuses;
     events_o.refused  = her_valid_i && !her_ready_o;
     events_o.sent     = sends && has_cluster;
     events_o.blocked  = sends && !has_cluster;
-    events_o.skipped  = task_valid && task_ready && task_skips;
+    events_o.skipped  = task_valid && task_ready && ends_here;
     events_o.held     = feedback_valid_o && !feedback_ready_i;
     events_o.idle     = idle_done;
   end

@@ -18,6 +18,7 @@ module pspin_regs
   parameter int unsigned Events         = 16,      // events pending for the driver
   parameter int unsigned Characters     = 64,      // characters pending for the driver
   parameter int unsigned Step           = 8,       // width of a counter's increment
+  parameter int unsigned HostTimeout    = 4096,    // value of HOST_TIMEOUT after a reset
   localparam int unsigned Sources       = 3 + Clusters
 ) (
   input  logic                                clk_i,
@@ -31,6 +32,9 @@ module pspin_regs
   output logic                                ctrl_rvalid_o,
   output logic [31:0]                         ctrl_rdata_o,
   output logic                                irq_o,
+
+  // To the ports of the host.
+  output logic [31:0]                         host_timeout_o,
 
   // To the clusters, and other holders of the table of contexts.
   output cfg_t                                cfg_o,
@@ -74,7 +78,8 @@ module pspin_regs
   if (32'(CauseLoad) != StatusLoad || 32'(CauseStore) != StatusStore || 32'(CauseMisaligned) != StatusMisaligned ||
       32'(CauseFetch) != StatusFetch || 32'(CauseIllegal) != StatusIllegal || 32'(CauseBreakpoint) != StatusBreakpoint ||
       32'(CauseCommand) != StatusCommand || 32'(CauseHost) != StatusHost || 32'(CauseWatchdog) != StatusWatchdog ||
-      32'(CauseIdle) != StatusIdle || 32'(CauseReported) != StatusReported) begin : g_check_causes
+      32'(CauseIdle) != StatusIdle || 32'(CauseReported) != StatusReported || 32'(CauseRequest) != StatusRequest ||
+      32'(CauseDisabled) != StatusDisabled) begin : g_check_causes
     $fatal(1, "the causes of failures are not those of pspin_abi_pkg");
   end
   if (L1Start != MapL1 || HandlerStart != MapHandler || PacketStart != MapPacket || ProgramStart != MapProgram) begin : g_check_map
@@ -119,15 +124,14 @@ module pspin_regs
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
       settings_q   <= '0;
+      row_q        <= '0;
+      pad_q        <= '0;
       irq_enable_q <= '0;
+      host_timeout_o <= HostTimeout;
     end else if (writes) begin
+      if (hits(address, ControlHostTimeout)) host_timeout_o <= wdata;
       for (int unsigned i = 0; i < Settings; i++) if (hits(address, ControlEnable + 4 * i)) settings_q[i] <= wdata;
       if (hits(address, ControlIrqEnable)) irq_enable_q <= wdata[1:0];
-    end
-  end
-
-  always_ff @(posedge clk_i) begin
-    if (writes) begin
       for (int unsigned i = 0; i < ContextWords; i++) if (hits(address, ControlContextTenant + 4 * i)) row_q[i] <= wdata;
       for (int unsigned i = 0; i < PadWords; i++) if (hits(address, ControlScratchpadAddress + 4 * i)) pad_q[i] <= wdata;
     end
@@ -135,6 +139,7 @@ module pspin_regs
 
   always_comb begin
     cfg_o.enable               = settings_q[0][0];
+    cfg_o.drop                 = 1'b0;  // pspin_unit decides
     cfg_o.entry                = settings_q[(ControlEntry - ControlEnable) >> 2];
     cfg_o.again                = settings_q[(ControlAgain - ControlEnable) >> 2];
     cfg_o.static_data.address  = settings_q[(ControlStaticAddress - ControlEnable) >> 2];
@@ -379,6 +384,7 @@ module pspin_regs
       ControlMaxPacketBytes:   rdata = MaxPacketBytes;
       ControlState:            rdata = {29'd0, reset_free_q, reset_done_q, idle_i};
       ControlIrqEnable:        rdata = 32'(irq_enable_q);
+      ControlHostTimeout:      rdata = host_timeout_o;
       ControlEventKind:        rdata = event_valid ? 32'(event_out.kind) : 32'd0;
       ControlEventCause:       rdata = {22'd0, event_out.role, 4'd0, event_out.cause};
       ControlEventMessage:     rdata = event_out.message;

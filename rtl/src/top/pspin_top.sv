@@ -172,9 +172,14 @@ module pspin_top
   logic [1:0]              host_write_id, host_written_id, host_read_id, host_data_id;
   logic [ContextWidth-1:0] host_write_context, host_read_context;
 
+  logic        write_stray, read_stray;
+  logic [31:0] host_timeout;
+
   pspin_unit u_unit (
     .clk_i,
     .rst_ni,
+    .host_timeout_o        (host_timeout),
+    .host_strays_i         ({write_stray, read_stray}),
     .her_valid_i,
     .her_ready_o,
     .her_i                 (her),
@@ -296,6 +301,8 @@ module pspin_top
   ) u_host_write (
     .clk_i,
     .rst_ni,
+    .timeout_i            (host_timeout),
+    .stray_o              (write_stray),
     .host_write_valid_i    (host_write_valid),
     .host_write_ready_o    (host_write_ready),
     .host_write_address_i  (host_write_address),
@@ -332,6 +339,8 @@ module pspin_top
   ) u_host_read (
     .clk_i,
     .rst_ni,
+    .timeout_i         (host_timeout),
+    .stray_o           (read_stray),
     .host_read_valid_i  (host_read_valid),
     .host_read_ready_o  (host_read_ready),
     .host_read_address_i(host_read_address),

@@ -77,6 +77,11 @@ module pspin_unit
   input  logic [1:0]              host_data_id_i,
   input  logic                    host_data_refused_i,
 
+  // To the ports of the host: cycles without an answer after which it has refused a command, 0 for never. From them: a
+  // write response, a beat of data that no command waits for.
+  output logic [31:0]             host_timeout_o,
+  input  logic [1:0]              host_strays_i,
+
   // From the driver on the host: registers, one access at a time, answered in the next cycle.
   input  logic                    ctrl_valid_i,
   input  logic                    ctrl_we_i,
@@ -103,13 +108,13 @@ module pspin_unit
   localparam int unsigned PacketGroups  = L2PacketBanks * L2PacketBankBits / (8 * BeatBytes);
   localparam int unsigned HandlerGroups = L2HandlerBanks * L2HandlerBankBits / (8 * BeatBytes);
   localparam int unsigned L1Groups      = L1Banks * L1BankBits / (8 * BeatBytes);
-  localparam int unsigned Step          = $clog2(Hpus + 1);  // width of a counter's increment
+  localparam int unsigned Step          = $clog2((Hpus > 2 ? Hpus : 2) + 1);  // width of a counter's increment
 
   ///////////////
   // Registers //
   ///////////////
 
-  cfg_t                                cfg;
+  cfg_t                                settings, cfg;
   logic                                context_write, scratchpad_write, reset_valid, reset_done, reset_free;
   logic [ContextWidth-1:0]             context_index, scratchpad_index;
   logic [ClusterWidth-1:0]             scratchpad_cluster;
@@ -145,7 +150,8 @@ module pspin_unit
     .ctrl_rvalid_o,
     .ctrl_rdata_o,
     .irq_o,
-    .cfg_o               (cfg),
+    .host_timeout_o,
+    .cfg_o               (settings),
     .context_write_o     (context_write),
     .context_index_o     (context_index),
     .context_o           (execution_context),
@@ -169,6 +175,37 @@ module pspin_unit
     .counts_i            (counts)
   );
 
+  // A driver that clears ENABLE gives up all messages before the HPUs may run again: first in the queue engine, then
+  // their tasks in the clusters end without a core. Program and contexts may change afterwards.
+  localparam int unsigned OffCycles = 32;  // at least, for lines on their way to the instruction caches
+
+  logic                         was_enabled_q, gives_up_q;
+  logic [$clog2(OffCycles)-1:0] off_q;
+
+  always_comb begin
+    cfg        = settings;
+    cfg.enable = settings.enable && !gives_up_q;
+    cfg.drop   = given_up;
+  end
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      was_enabled_q <= 1'b0;
+      gives_up_q    <= 1'b0;
+      off_q         <= '0;
+    end else begin
+      was_enabled_q <= settings.enable;
+      if (was_enabled_q && !settings.enable) begin
+        gives_up_q <= 1'b1;
+        off_q      <= '1;
+      end else if (off_q != '0) begin
+        off_q <= off_q - 1'b1;
+      end else if (sched_clean) begin
+        gives_up_q <= 1'b0;
+      end
+    end
+  end
+
   ///////////////
   // Scheduler //
   ///////////////
@@ -181,7 +218,8 @@ module pspin_unit
   logic [Clusters-1:0][TasksWidth-1:0] tasks;
   task_t                               send;
   completion_t [Clusters-1:0]          done;
-  logic                                failed_valid, failed_ready, lost_valid, lost_ready, sched_empty;
+  logic                                failed_valid, failed_ready, lost_valid, lost_ready, sched_empty, sched_clean;
+  logic                                given_up;
   completion_t                         failed;
   idle_t                               lost;
   sched_events_t                       sched_events;
@@ -195,7 +233,9 @@ module pspin_unit
     .SharedCells   (MpqSharedCells),
     .OwnCells      (MpqCellsPerQueue),
     .IdWidth       (IdWidth),
+    .Messages      (InboundMessageIds),
     .Contexts      (LimitsContexts),
+    .BufferBytes   (ClusterPacketBufferBytes),
     .SelectCycles  (MpqSelectCycles),
     .DispatchCycles(DispatchCycles),
     .FeedbackCycles(ClusterFeedbackCycles),
@@ -222,6 +262,9 @@ module pspin_unit
     .done_valid_i    (done_valid),
     .done_ready_o    (done_ready),
     .done_i          (done),
+    .give_up_i       (gives_up_q),
+    .given_up_o      (given_up),
+    .clean_o         (sched_clean),
     .failed_valid_o  (failed_valid),
     .failed_ready_i  (failed_ready),
     .failed_o        (failed),
@@ -686,6 +729,7 @@ module pspin_unit
     counts[CounterRefused]     = Step'(sched_events.refused);
     counts[CounterBlocked]     = Step'(sched_events.blocked);
     counts[CounterHeld]        = Step'(sched_events.held);
+    counts[CounterStray]       = Step'(host_strays_i[0]) + Step'(host_strays_i[1]);
     for (int unsigned i = 0; i < Clusters; i++) begin
       counts[CounterBusy]      = counts[CounterBusy] + Step'(cluster_events[i].busy);
       counts[CounterConflicts] = counts[CounterConflicts] + Step'(cluster_events[i].conflicts);
@@ -703,7 +747,7 @@ module pspin_unit
   logic [$clog2(QuietCycles+1)-1:0] quiet_q;
   logic                             is_quiet;
 
-  assign is_quiet = &waits && sched_empty && commands_empty && !write_valid_i && !read_valid_i && !ctrl_valid_i;
+  assign is_quiet = &waits && sched_empty && !gives_up_q && commands_empty && !write_valid_i && !read_valid_i && !ctrl_valid_i;
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) quiet_q <= '0;

@@ -78,7 +78,7 @@ module hpu_bench
   logic [31:0]        instr_addr, instr_rdata, l1_rdata, pe_rdata;
 
   // The program may write to the scratchpad during its start.
-  assign cfg = '{enable_i, Program, again, '{32'h1C00_0000, 32'h1_0000}, '{Program, 32'h8000}, '{Scratch, 32'h3000}};
+  assign cfg = '{enable_i, 1'b0, Program, again, '{32'h1C00_0000, 32'h1_0000}, '{Program, 32'h8000}, '{Scratch, 32'h3000}};
 
   // Address of __rt_again, which the bench finds in the program.
   logic [31:0] again /* verilator public_flat_rw */;

@@ -147,6 +147,8 @@ module pspin_harness
   pspin_unit u_unit (
     .clk_i,
     .rst_ni,
+    .host_timeout_o       (),
+    .host_strays_i        ('0),
     .her_valid_i          (her_valid_q),
     .her_ready_o,
     .her_i                ('{

@@ -8,6 +8,7 @@ as fast as the card accepts them. A cycle is a nanosecond.
 """
 
 import argparse
+import itertools
 import os
 import struct
 import subprocess
@@ -75,6 +76,12 @@ class Card:
             "ContextHostHigh": HOST >> 32,
             "ContextHostBytes": RECORD * RECORDS,
         }
+        # Every window of the unit and of both contexts is written, also those that the handlers do not use.
+        first, last = ABI["ControlContextTenant"], ABI["ControlScratchpadCluster"]
+        for name, address in ABI.items():
+            is_window = name.startswith("ControlBoot") or first <= address <= last
+            if name.startswith("Control") and is_window and not name.endswith("Write"):
+                self.set(name.removeprefix("Control"), 0)
         for name, value in registers.items():
             self.set(name, value)
         # Context 0 has a handler for each packet; context 1 also has those for the start and the end of messages.
@@ -84,6 +91,9 @@ class Card:
             if name == "ContextPayload":
                 self.set("ContextWrite", 0)
         self.set("ContextWrite", 1)
+        for context, cluster in itertools.product(range(2), range(sv_types.constants("pspin_cfg_pkg")["Clusters"])):
+            self.set("ScratchpadCluster", cluster)
+            self.set("ScratchpadWrite", context)
         self.set("Enable", 1)
         rule_t = sv_types.struct("nic_rule_t")
         self.lines += [f"rule {index:x} {rule_t.pack(**rule.fields()):x}" for index, rule in enumerate(rules)]

@@ -30,6 +30,7 @@ class Host:
         self.ar = Monitor(bench, "ar")
         self.beats: list[deque[tuple[int, bool]]] = [deque() for _ in range(ids)]
         self.bursts = 0
+        self.left: int | None = None  # beats until the host is silent
         cocotb.start_soon(self._run())
 
     async def _run(self) -> None:
@@ -46,7 +47,7 @@ class Host:
                 self.beats[fields["id"]].extend(beats)
                 self.bursts += 1
             waiting = [i for i, beats in enumerate(self.beats) if beats]
-            if offered is None and waiting and self.bench.happens(0.8):
+            if offered is None and waiting and self.left != 0 and self.bench.happens(0.8):
                 offered = rng.choice(waiting)
             dut.r_valid_i.value = offered is not None
             if offered is not None:
@@ -57,6 +58,7 @@ class Host:
             await self.bench.read()
             if offered is not None and dut.r_ready_o.value:
                 self.beats[offered].popleft()
+                self.left = None if self.left is None else self.left - 1
                 offered = None
             await self.bench.next()
 
@@ -120,3 +122,71 @@ async def random_reads(dut) -> None:
     board.finish(shorter(2000))
     assert refused_reads > shorter(20)
     assert host.bursts > shorter(250)
+
+
+@cocotb.test()
+async def silent_hosts(dut) -> None:
+    """Each read of a silent host ends once, refused; late data is dropped, and then reads succeed again."""
+    bench = await start(dut, 60_000)
+    rng = bench.rng
+    ids = int(dut.Ids.value)
+    host = Host(bench, ids)
+    driver, data = Driver(bench, "host_read", pace=1.0), Sink(bench)
+    strays = refused = 0
+
+    async def count_strays() -> None:
+        nonlocal strays
+        while True:
+            await bench.read()
+            strays += bool(dut.stray_o.value and dut.r_valid_i.value)
+            await bench.next()
+
+    def read(most: int) -> tuple[int, int, int]:
+        """Queue a read of pages that the host accepts."""
+        address = (1 << 40) + PAGE * (1 + 8 * rng.randrange(32)) + rng.randrange(200)
+        size, identifier = rng.choice([1, 64, rng.randrange(1, most)]), rng.randrange(ids)
+        driver.send({"address": address, "size": size, "id": identifier})
+        return address, size, identifier
+
+    def ends(first: int) -> list[tuple[int, int]]:
+        """Return identifiers and refusals of the last beats."""
+        return [(identifier, is_refused) for identifier, _, last, is_refused in data.seen[first:] if last]
+
+    cocotb.start_soon(count_strays())
+    parts = shorter(16)
+    for part in range(parts):
+        host.left, host.ar.pace = rng.choice([0, rng.randrange(60)]), rng.choice([0.0, 0.05, 1.0])
+        dut.timeout_i.value = limit = rng.randrange(100, 160)
+        before, strays_before = len(data.seen), strays
+        sent = [read(9000)[2] for _ in range(6)]
+        begin = bench.cycle
+        while len(ends(before)) < len(sent):
+            await bench.next()
+        assert bench.cycle - begin < 1500 + 14 * limit
+        assert sorted(identifier for identifier, _ in ends(before)) == sorted(sent), part
+        refused += sum(is_refused for _, is_refused in ends(before))
+        # The host answers late, also the bursts that it accepts only now.
+        owed = sum(map(len, host.beats))
+        host.left, host.ar.pace = None, 1.0
+        for _ in range(30):
+            await bench.next()
+        while any(host.beats):
+            await bench.next()
+        for _ in range(20):
+            await bench.next()
+        assert strays - strays_before >= owed, part
+        assert len(ends(before)) == len(sent), "a read has ended once"
+        before, strays_before = len(data.seen), strays
+        address, size, identifier = read(600)
+        while not ends(before):
+            await bench.next()
+        assert ends(before) == [(identifier, 0)]
+        found = b"".join(beat for _, beat, _, _ in data.seen[before:])[:size]
+        assert found == bytes(byte_at(address + index) for index in range(size)), part
+        # Data for nothing is dropped.
+        host.beats[identifier].append((0, True))
+        for _ in range(10):
+            await bench.next()
+        assert strays == strays_before + 1
+    assert refused > shorter(30)
+    assert strays > shorter(100)

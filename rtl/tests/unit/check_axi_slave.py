@@ -54,7 +54,7 @@ class Memories:
 
 
 def random_burst(bench: Bench, ids: int, area: range) -> dict[str, int]:
-    """Return a burst within 4 KiB."""
+    """Return a burst, sometimes one that the port refuses: too wide, across 4 KiB, or not INCR."""
     rng = bench.rng
     size = rng.choice([6, 6, 6, 2, 3, 0])
     address = rng.choice([rng.choice(area), rng.choice(area) // BEAT * BEAT])
@@ -63,7 +63,21 @@ def random_burst(bench: Bench, ids: int, area: range) -> dict[str, int]:
     most = (PAGE - address % PAGE // (1 << size) * (1 << size)) >> size
     beats = rng.randrange(1, min(most, 16) + 1)
     burst = rng.choice([0, 2]) if bench.happens(0.05) else INCR
+    if bench.happens(0.05):
+        size, beats = 7, rng.randrange(1, 4)
+    elif bench.happens(0.08):
+        # The last beat begins directly behind the page, or the burst ends with the page: both sides of the rule.
+        beats = rng.randrange(2, 5)
+        across = rng.randrange(2)
+        address = (address // PAGE + 1) * PAGE - ((beats - across) << size) + rng.randrange(1 << size)
     return {"id": rng.randrange(ids), "addr": address, "len": beats - 1, "size": size, "burst": burst}
+
+
+def refuses(burst: dict[str, int]) -> bool:
+    """Return true for a burst that gets SLVERR."""
+    first, width = burst["addr"] >> burst["size"], 1 << burst["size"]
+    last_byte = (first + burst["len"] + 1) * width - 1
+    return burst["burst"] != INCR or width > BEAT or last_byte // PAGE != burst["addr"] // PAGE
 
 
 def beats_of(burst: dict[str, int]) -> list[tuple[int, int]]:
@@ -75,6 +89,16 @@ def beats_of(burst: dict[str, int]) -> list[tuple[int, int]]:
         beats.append((first, sum(1 << byte - first for byte in range(address, end))))
         address = end
     return beats
+
+
+def kind_of(burst: dict[str, int]) -> set[str]:
+    """Return the cases of the rules that a burst covers."""
+    if burst["burst"] != INCR:
+        return {"WRAP" if burst["burst"] == 2 else "FIXED"}
+    if burst["size"] == 7:
+        return {"wide"}
+    end = (burst["addr"] >> burst["size"]) + burst["len"] + 1 << burst["size"]
+    return {"crosses" if refuses(burst) else "ends with the page" if end % PAGE == 0 else "inside"}
 
 
 @cocotb.test()
@@ -89,13 +113,15 @@ async def random_bursts(dut) -> None:
     board, expected = Scoreboard(), Bytes()
     expected.write(0, bytes(BYTES))
     responses = {OKAY: 0, SLVERR: 0, DECERR: 0}
+    kinds: dict[str, set[str]] = {"write": set(), "read": set()}
     for part in range(12):
         aw.pace, w.pace, ar.pace, b.pace, r.pace = (rng.choice([0.3, 1.0]) for _ in range(5))
         # First all writes, then the reads: the two directions are not ordered.
         for _ in range(20):
             burst = random_burst(bench, ids, range(BEAT, BYTES - PAGE))
             aw.send(burst)
-            resp = OKAY if burst["burst"] == INCR else SLVERR
+            resp = SLVERR if refuses(burst) else OKAY
+            kinds["write"] |= kind_of(burst)
             beats = beats_of(burst)
             for index, (address, mask) in enumerate(beats):
                 data, strobe = rng.randbytes(BEAT), rng.getrandbits(BEAT) & mask
@@ -114,9 +140,10 @@ async def random_bursts(dut) -> None:
         for _ in range(20):
             burst = random_burst(bench, ids, range(BEAT, BYTES - PAGE))
             ar.send(burst)
+            kinds["read"] |= kind_of(burst)
             beats = beats_of(burst)
             for index, (address, _) in enumerate(beats):
-                resp = SLVERR if burst["burst"] != INCR else OKAY if address < BYTES else DECERR
+                resp = SLVERR if refuses(burst) else OKAY if address < BYTES else DECERR
                 data = int.from_bytes(expected.read(address, BEAT), "little") if resp == OKAY else 0
                 last = int(index == len(beats) - 1)
                 reads.append({"id": burst["id"], "data": data, "resp": resp, "last": last})
@@ -132,3 +159,5 @@ async def random_bursts(dut) -> None:
         board.compare(item, "b")
     board.finish(1000)
     assert min(responses.values()) > 10, responses
+    for kind in kinds.values():
+        assert kind == {"wide", "crosses", "ends with the page", "FIXED", "WRAP", "inside"}

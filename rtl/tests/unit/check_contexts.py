@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The table of execution contexts: rows are written and read, and scratchpads one by one."""
+"""The table of execution contexts: rows are written and read, and scratchpads one by one; a reset empties all."""
 
 import cocotb
 from cocotb.clock import Clock
@@ -11,18 +11,22 @@ PARAMETERS = [{"Contexts": 16, "Clusters": clusters} for clusters in (4, 1)]
 
 @cocotb.test()
 async def rows(dut) -> None:
-    """A row is output in the cycle after its read, and stable."""
+    """A row is output in the cycle after its read, and stable; it is 0 until its first write after a reset."""
     context_t, range_t = struct("execution_context_t"), struct("range_t")
     contexts, clusters = int(dut.Contexts.value), int(dut.Clusters.value)
     cocotb.start_soon(Clock(dut.clk_i, 2, unit="ns").start())
     bench = Bench(dut)
     rng = bench.rng
-    await bench.next()
-    rows: list[int | None] = [None] * contexts
-    pads: list[list[int | None]] = [[None] * clusters for _ in range(contexts)]
-    seen: tuple[int | None, list[int | None]] = (None, [None] * clusters)
-    compared = 0
-    for _ in range(3000):
+    rows: list[int] = []
+    pads: list[list[int]] = []
+    seen: tuple[int, list[int]] = (0, [])
+    compared = empty = 0
+    reads_before = False
+    for cycle in range(3000):
+        if cycle % 600 == 0:
+            await bench.reset()
+            rows, pads = [0] * contexts, [[0] * clusters for _ in range(contexts)]
+            seen = 0, [0] * clusters
         index, pad_index, pad_cluster, read_index = (
             rng.randrange(most) for most in (contexts, contexts, clusters, contexts)
         )
@@ -34,14 +38,13 @@ async def rows(dut) -> None:
         dut.scratchpad_cluster_i.value, dut.scratchpad_i.value = pad_cluster, pad
         dut.read_i.value, dut.index_i.value = reads, read_index
         await bench.read()
-        if seen[0] is not None:
-            assert int(dut.context_o.value) == seen[0]
-            compared += 1
-        found = int(dut.scratchpads_o.value) if None not in seen[1] else 0
+        assert int(dut.context_o.value) == seen[0]
+        found = int(dut.scratchpads_o.value)
         for cluster, expected in enumerate(seen[1]):
-            if None not in seen[1]:
-                assert found >> range_t.width * cluster & (1 << range_t.width) - 1 == expected
-                compared += 1
+            assert found >> range_t.width * cluster & (1 << range_t.width) - 1 == expected
+            compared += 1
+            empty += reads_before and bool(seen[0]) and not expected
+        reads_before = reads
         if reads:
             seen = rows[read_index], list(pads[read_index])
         if writes:
@@ -49,4 +52,5 @@ async def rows(dut) -> None:
         if writes_pad:
             pads[pad_index][pad_cluster] = pad
         await bench.next()
-    assert compared > 3000
+    assert compared >= 3000
+    assert empty > 10

@@ -209,7 +209,9 @@ async def random_programs(dut) -> None:
             bits, pads = row_next
             driver.row = row_of(bits)
             driver.scratchpads = [RANGE.unpack(pads >> 64 * number & (1 << 64) - 1) for number in range(clusters)]
-            driver.bites_at = cycle - 1 + max(driver.row["watchdog_cycles"], 2)
+            limit = driver.row["watchdog_cycles"]
+            driver.bites_at = cycle - 1 + max(limit, 2) if limit else None
+            seen["unwatched"] += not limit
         dut.context_i.value, dut.scratchpads_i.value = bits, pads
         row_next = None
         responds = bool(taken) and bench.happens((0.3, 0.1, 0.05)[lively])
@@ -447,7 +449,9 @@ async def random_programs(dut) -> None:
             recovering = 0
         elif recovering > 1:
             recovering -= 1
-        fails = not stop and new is None and not waits and bench.happens(0.01)
+        # Without a watchdog, a failure ends a handler that waits for ever.
+        is_unwatched = driver.task is not None and not is_new and driver.bites_at is None
+        fails = not stop and new is None and (not waits or is_unwatched) and bench.happens(0.01)
         if kills or stops:
             stops = bench.happens(0.5)
             if not stops:
@@ -472,6 +476,75 @@ async def random_programs(dut) -> None:
     # Rare events do not occur in every quick run.
     assert len(seen) >= (12 if QUICK else 15), seen
     assert QUICK or min(seen.values()) > 4, seen
+
+
+@cocotb.test()
+async def drops(dut) -> None:
+    """A disabled HPU ends the tasks of messages that were given up, and boots before it gets others."""
+    clusters = int(dut.Clusters.value)
+    bench = await start(dut)
+    rng = bench.rng
+    dut.id_i.value, dut.done_ready_i.value = HPU.pack(cluster=3, hpu=6), 1
+    dut.source_allowed_i.value = dut.destination_allowed_i.value = 1
+    ended = 0
+
+    async def access(address: int, value: int | None = None) -> None:
+        word = struct("word_request_t").pack(we=int(value is not None), address=address, be=15, wdata=value or 0)
+        dut.access_valid_i.value, dut.access_size_i.value, dut.access_i.value = 1, 4, word
+        await bench.next()
+        dut.access_valid_i.value = 0
+
+    async def assign(place: int) -> None:
+        dut.assign_valid_i.value, dut.assign_place_i.value = 1, place
+        dut.assign_task_i.value = TASK.pack(role=1, feeds_back=1)
+        await bench.next()
+        dut.assign_valid_i.value = 0
+        fields = {"watchdog_cycles": 1000, "handlers": (0x1D000000 << 32 | 64) << 64}
+        dut.context_i.value, dut.scratchpads_i.value = ROW.pack(**fields), rng.getrandbits(64 * clusters)
+
+    for part in range(30):
+        dut.enable_i.value, dut.drop_i.value, dut.stop_i.value, dut.abort_i.value = 1, 0, 0, 0
+        await bench.next()
+        await bench.next()
+        assert not dut.idle_o.value, "it has not booted"
+        await access(DRIVER)
+        await bench.next()
+        assert dut.idle_o.value
+        await assign(part % 4)
+        launches = part % 2
+        for _ in range(rng.randrange(1, 5)):
+            await bench.next()
+        if launches:
+            dut.transfer_ready_i.value = 1
+            await access(DRIVER + 0x118)
+            await bench.next()
+        # The message is given up some cycles after the HPUs stop.
+        dut.enable_i.value, dut.stop_i.value, dut.abort_i.value = 0, 1, 1
+        for _ in range(rng.randrange(1, 9)):
+            assert not dut.done_valid_o.value
+            await bench.next()
+        dut.drop_i.value = 1
+        for _ in range(5 * launches):
+            await bench.read()
+            assert not dut.done_valid_o.value, "its transfer has not landed"
+            await bench.next()
+        dut.transfer_landed_i.value = launches
+        waiting = list(range(1 + rng.randrange(3)))
+        given, expected = False, len(waiting) + 1
+        for _ in range(30):
+            await bench.read()
+            if dut.done_valid_o.value:
+                outcome = OUTCOME.unpack(dut.done_outcome_o.value)
+                assert (outcome["kind"], outcome["cause"]) == (End.EndMessageReset, Cause.CauseDisabled)
+                ended += 1
+                expected -= 1
+            may_assign = bool(dut.idle_o.value) and bool(waiting) and not given
+            await bench.next()
+            dut.transfer_landed_i.value = 0
+            dut.assign_valid_i.value = given = may_assign
+            dut.assign_place_i.value = waiting.pop() if may_assign else 0
+        assert not expected
+    assert ended > 60
 
 
 def free(slots: list[Slot]) -> int | None:

@@ -19,7 +19,7 @@ async def ages(dut) -> None:
     touched, context = [0] * queues, [0] * queues
     active: set[int] = set()
     named: list[int | None] = [None] * (STAGES + 1)  # queues in the stages, the latest first
-    answer = given_up = saved = 0
+    answer = given_up = saved = young = 0
     for now in range(12000):
         is_busy = now // 1000 % 3 != 2
         touch = bench.happens((0.3, 0.05)[now // 500 % 2]) and is_busy
@@ -29,6 +29,7 @@ async def ages(dut) -> None:
             queue %= max(1, queues // 4)
         is_new, new_context = queue not in active, rng.randrange(len(idle_cycles))
         takes = bench.happens(0.5)
+        dut.all_i.value = gives_up = now % 2000 > 1950
         dut.touch_i.value, dut.touched_i.value = touch, queue
         dut.touch_new_i.value, dut.touch_context_i.value = touch and is_new, new_context
         dut.active_i.value = sum(1 << index for index in active)
@@ -38,7 +39,9 @@ async def ages(dut) -> None:
         victim = order.victim(sum(1 << index for index in active)) if active else None
         named = [victim, *named[:STAGES]]
         due = named[STAGES]
-        is_due = due is not None and now - touched[due] >= idle_cycles[context[due]]
+        is_old = due is not None and now - touched[due] >= idle_cycles[context[due]]
+        is_due = is_old or (due is not None and gives_up)
+        young += is_due and not is_old
         assert bool(dut.idle_o.value) == is_due, now
         if is_due:
             assert int(dut.idle_queue_o.value) == due, now
@@ -67,4 +70,5 @@ async def ages(dut) -> None:
         active.discard(gone)
         await bench.next()
     assert given_up > 30
+    assert young > 30
     assert saved > 50

@@ -30,11 +30,16 @@ async def random_ranges(dut) -> None:
         begin, end = sorted(rng.choice([0, size, rng.randrange(size + 1)]) for _ in range(2))
         return first + begin, end - begin + rng.choice([0, 0, 0, 8])
 
-    seen = {"allowed": 0, "denied": 0, "own": 0, "code": 0, "empty": 0, "last byte": 0, "beyond": 0}
+    def wrapping(first: int, size: int) -> tuple[int, int]:
+        """Return a window that begins above all memories, and would contain this one if it continued at address 0."""
+        begin = rng.randrange(0x1E00_0000, 1 << 32)
+        return begin, min((1 << 32) - begin + first + size, (1 << 32) - 1)
+
+    seen = {"allowed": 0, "denied": 0, "own": 0, "code": 0, "empty": 0, "last byte": 0, "beyond": 0, "wraps": 0}
     for _ in range(800):
         cluster = rng.randrange(clusters)
-        windows = {name: piece(*rng.choice(memories)) for name in NAMES}
-        scratchpads = [piece(*memories[number]) for number in range(clusters)]
+        windows = {name: (wrapping if rng.random() < 0.2 else piece)(*rng.choice(memories)) for name in NAMES}
+        scratchpads = [(wrapping if rng.random() < 0.2 else piece)(*memories[number]) for number in range(clusters)]
         dut.cluster_i.value = cluster
         dut.windows_i.value = WINDOWS.pack(
             **{name: {"address": first, "size": size} for name, (first, size) in windows.items()}
@@ -72,6 +77,8 @@ async def random_ranges(dut) -> None:
             seen["empty"] += allowed and not wanted
             seen["code"] += not allowed and bool(having)
             seen["beyond"] += not allowed and any(having if writes else [True for _ in having])
+            around = any(wanted and inside(first - (1 << 32), size) for first, size, _ in spans)
+            seen["wraps"] += not allowed and around and any(inside(*memory) for memory in memories)
             seen["last byte"] += (
                 not allowed and wanted > 1 and any(inside(*span[:2], wanted=wanted - 1) for span in spans)
             )

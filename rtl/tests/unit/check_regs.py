@@ -41,6 +41,9 @@ async def settings_and_contexts(dut) -> None:
     assert await host.access("Id") == ABI["AbiId"]
     for name, parameter in [("Clusters", "Clusters"), ("Contexts", "Contexts"), ("L1Bytes", "L1Bytes")]:
         assert await host.access(name) == int(getattr(dut, parameter).value)
+    assert await host.access("HostTimeout") == int(dut.host_timeout_o.value) == int(dut.HostTimeout.value) > 0
+    await host.access("HostTimeout", 77)
+    assert await host.access("HostTimeout") == int(dut.host_timeout_o.value) == 77
     names = ["Entry", "Again", "StaticAddress", "StaticBytes", "CodeAddress", "CodeBytes", "BootAddress", "BootBytes"]
     values = {name: rng.getrandbits(32) for name in names} | {"Enable": 1}
     for name, value in values.items():
@@ -48,6 +51,7 @@ async def settings_and_contexts(dut) -> None:
     assert {name: await host.access(name) for name in values} == values
     assert CFG.unpack(dut.cfg_o.value) == {
         "enable": 1,
+        "drop": 0,
         "entry": values["Entry"],
         "again": values["Again"],
         "static_data": {"address": values["StaticAddress"], "size": values["StaticBytes"]},
@@ -108,6 +112,13 @@ async def settings_and_contexts(dut) -> None:
         await bench.next()
         assert not dut.reset_valid_o.value
         assert await host.access("State") == free << 2 | done << 1 | done
+    await bench.reset()
+    words = range(ABI["ControlContextTenant"], ABI["ControlScratchpadCluster"] + 4, 4)
+    assert not any([await host.access(address) for address in [*words, *(ABI[f"Control{name}"] for name in names)]]), (
+        "no window after a reset"
+    )
+    assert not int(dut.context_o.value)
+    assert not int(dut.scratchpad_o.value)
 
 
 @cocotb.test()

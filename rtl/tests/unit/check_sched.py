@@ -5,14 +5,16 @@ from collections import deque
 
 import cocotb
 from common import start
-from feedback_model import End, Feedback
+from feedback_model import Cause, End, Feedback, bits, refusal
 from mpq_model import HEADER, Engine
 from sched_model import Context, Policy, Sched
 from sv_types import struct
 
 NAMES = ("Clusters", "Queues", "SharedCells", "UsesHome", "UsesOthers", "UsesPins", "DispatchCycles", "FeedbackCycles")
 SETS = [(4, 16, 6, 1, 1, 0, 1, 1), (1, 8, 4, 1, 1, 0, 1, 1), (3, 16, 8, 1, 0, 1, 2, 2), (4, 256, 128, 0, 1, 0, 1, 1)]
-PARAMETERS = [{**dict(zip(NAMES, values, strict=True)), "Tasks": 6, "Contexts": 16} for values in SETS]
+PARAMETERS = [
+    {**dict(zip(NAMES, values, strict=True)), "Tasks": 6, "Contexts": 12, "BufferBytes": 2000} for values in SETS
+]
 CONTEXTS = 12
 SHORT = 30  # cycles of the idle time-out of some contexts
 
@@ -47,14 +49,17 @@ async def random_traffic(dut) -> None:
     back = Feedback(clusters, values["FeedbackCycles"])
     policy = Policy(*(bool(values[name]) for name in ("UsesHome", "UsesOthers", "UsesPins")))
     bench = await start(dut)
-    rng, sched = bench.rng, Sched(engine, back, policy, values["DispatchCycles"])
+    rng, sched = bench.rng, Sched(engine, back, policy, values["DispatchCycles"], 2000)
     await write_contexts(dut, bench, sched)
     running: list[list] = [[] for _ in range(clusters)]  # tasks in a cluster
     ended: list[deque] = [deque() for _ in range(clusters)]  # those of them that have ended
     idle_said = None  # event pending for the status unit
     inside: dict[int, dict] = {}  # requests by number
     count = dict.fromkeys(("accepted", "sent", "fed_back", "reset", "idle", "skipped", "blocked", "held", "failed"), 0)
+    count |= dict.fromkeys(("refused", "too_long", "young", "dropped"), 0)
     user, until = 0, 12000
+    refused: set[int] = set()  # requests with numbers beyond the tables
+    gives_up = False
     for now in range(until + 3000):
         drains = now > until
         # The NIC.
@@ -67,14 +72,29 @@ async def random_traffic(dut) -> None:
             offers, her["eom"] = bool(open_ones), 1
         if open_ones and (drains or bench.happens(0.6)):
             her["message"] = rng.choice(open_ones[:6]).message
+        beyond, wrong = not drains and bench.happens(0.03), 0
+        if beyond and bench.happens(0.5):
+            wrong = rng.choice([1024, 1024 + her["message"], her["message"] | 1 << rng.randrange(10, 32)])
+            her["message"] = wrong
+        elif beyond:
+            her["execution_context"] = wrong = rng.choice([CONTEXTS, 255, rng.randrange(CONTEXTS, 256)])
+        # The driver disables the HPUs: all messages are given up, and requests wait until the last of them has left.
+        gives_up = not drains and (now % 2500 == 2400 or (gives_up and not bool(dut.clean_o.value)))
+        dut.give_up_i.value = gives_up
         resets, reset_message = not drains and bench.happens(0.005), rng.choice(engine.queues).message
         ready, failed_ready, idle_ready = (drains or bench.happens(likely) for likely in (0.8, 0.7, 0.05))
+        idle_ready |= gives_up
         # The clusters.
         for index in range(clusters):
-            if running[index] and bench.happens((0.1, 0.3)[now // 700 % 2] + drains):
+            # A disabled HPU ends no task, until all messages are given up.
+            ends = bench.happens((0.1, 0.3)[now // 700 % 2] + drains) and (not gives_up or bool(dut.given_up_o.value))
+            if running[index] and ends:
                 task = running[index].pop(rng.randrange(len(running[index])))
                 kind = rng.choice((End.EndFaulted, End.EndTimedOut)) if bench.happens(0.1) else End.EndDone
                 outcome = {"kind": int(kind), "cause": rng.randrange(12), "pc": now, "address": user}
+                if bool(dut.given_up_o.value):
+                    outcome |= {"kind": int(End.EndMessageReset), "cause": int(Cause.CauseDisabled)}
+                    count["dropped"] += 1
                 hpu = {"cluster": index, "hpu": rng.randrange(8)}
                 ended[index].append({**task, "hpu": hpu, "outcome": outcome})
         tasks = [len(running[index]) + len(ended[index]) for index in range(clusters)]
@@ -103,19 +123,26 @@ async def random_traffic(dut) -> None:
         assert int(dut.free_o.value) == engine.having("free")
         assert int(dut.inside_o.value) == len(inside), now
         is_quiet = len(inside) == 0 and not back.way and not back.skipped and waits is None and idle_said is None
+        is_quiet &= back.refused is None
         is_quiet &= engine.having("free") == (1 << queues) - 1 and not offers and not any(fronts)
         assert bool(dut.empty_o.value) == is_quiet, now
-        is_ready = engine.accepts(her["message"])
+        is_ready = not gives_up and (back.refused is None if beyond else engine.accepts(her["message"]))
         assert bool(dut.her_ready_o.value) == is_ready, now
         number = her["message"] % queues
         is_first = engine.queues[number].state == "free"
-        if offers and is_ready:
+        takes_refused = offers and is_ready and beyond
+        if takes_refused:
+            refused.add(user)
+            user += 1
+            count["accepted"] += 1
+            count["refused"] += 1
+        elif offers and is_ready:
             sched.accept(now, her)
             inside[user] = her
             user += 1
             count["accepted"] += 1
         events["accepted"], events["refused"] = int(offers and is_ready), int(offers and not is_ready)
-        comes = offers and is_ready and is_first and her["message"] == reset_message
+        comes = offers and is_ready and not beyond and is_first and her["message"] == reset_message
         was_free = engine.reset(now, reset_message) if resets and not comes else None
         assert bool(dut.reset_done_o.value) == (was_free is not None), now
         assert bool(dut.reset_free_o.value) == bool(was_free), now
@@ -132,26 +159,31 @@ async def random_traffic(dut) -> None:
             assert not resets
             assert not dut.idle_valid_o.value, "the event before has not been taken"
             queue = int(dut.u_mpq.idle_queue_i.value)
-            assert now - sched.touched[queue] >= sched.allowed[queue], now
+            is_old = now - sched.touched[queue] >= sched.allowed[queue]
+            assert is_old or gives_up, now
+            count["young"] += not is_old
             message = engine.queues[queue].message
             is_free = engine.reset(now, message)
             assert is_free is not None
             context = int(dut.u_idle.idle_context_o.value)
             assert sched.contexts[context].idle_cycles == sched.allowed[queue]
             idle_said = {"message": message, "execution_context": context, "is_free": int(is_free)}
+            idle_said["is_disabled"] = int(gives_up)
             events["idle"] = 1
             count["idle"] += 1
 
         room_for_skipped = back.has_room()
         choice = back.collect(now, fronts)
-        assert int(dut.done_ready_o.value) == (0 if choice in (None, clusters) else 1 << choice), now
-        if choice not in (None, clusters):
+        assert int(dut.done_ready_o.value) == (0 if choice is None or choice >= clusters else 1 << choice), now
+        if takes_refused:
+            back.refused = refusal(her, wrong)
+        if choice is not None and choice < clusters:
             ended[choice].popleft()
         arrives = back.front(now)
         feedback, failed, is_new = back.arrive(now, lambda end, now=now: sched.end(now, end), ready, failed_ready)
         assert bool(dut.failed_valid_o.value) == (failed is not None), now
         if failed is not None:
-            assert completion_t.unpack(dut.failed_o.value) == failed, now
+            assert completion_t.unpack(dut.failed_o.value) == bits(completion_t, failed), now
             count["failed"] += failed_ready
         assert bool(dut.feedback_valid_o.value) == (feedback is not None), now
         if feedback is not None:
@@ -159,13 +191,16 @@ async def random_traffic(dut) -> None:
             events["held"] = int(not ready)
             count["held"] += not ready
             count["fed_back"] += ready
+            if ready:
+                refused.discard(feedback["user"])
         if is_new and arrives.end["feeds_back"]:
             del inside[arrives.end["her"]["user"]]
 
         waits = sched.waiting(now)
         cluster = sched.dispatch(now, has_room, tasks, room_for_skipped)
         assert int(dut.send_valid_o.value) == (0 if cluster is None else 1 << cluster), now
-        if waits is not None and waits.skips:
+        if waits is not None and sched.ends_here(waits):
+            count["too_long"] += not waits.skips and room_for_skipped
             events["skipped"] = int(room_for_skipped)
         elif waits is not None:
             events["sent"], events["blocked"] = int(cluster is not None), int(cluster is None)
@@ -179,10 +214,11 @@ async def random_traffic(dut) -> None:
             count[name] += events[name]
         await bench.next()
     assert not inside
+    assert not refused
     assert bool(dut.empty_o.value)
     assert count["accepted"] == count["fed_back"], "every packet is fed back once"
     floors = {"accepted": 1500, "sent": 1000, "reset": 10, "idle": 1, "skipped": 300, "blocked": 40, "held": 300}
-    for name, least in {**floors, "failed": 100}.items():
+    for name, least in {**floors, "failed": 100, "refused": 40, "too_long": 5, "young": 5, "dropped": 2}.items():
         assert count[name] > least, count
 
 

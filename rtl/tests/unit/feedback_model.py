@@ -8,7 +8,7 @@ from typing import Any
 
 from sv_types import enum
 
-End = enum("end_e")
+End, Cause = enum("end_e"), enum("cause_e")
 SKIPPED_DEPTH = 4
 
 
@@ -22,6 +22,23 @@ class Returning:
     reported: bool = False  # the failure is reported to the status unit
 
 
+def is_skipped(end: dict[str, Any]) -> bool:
+    """Return true for a packet without a handler; a task dropped by its HPU has a cause."""
+    return end["outcome"]["kind"] in (End.EndSkipped, End.EndMessageReset) and not end["outcome"]["cause"]
+
+
+def refusal(her: dict[str, Any], number: int) -> dict[str, Any]:
+    """Return the end of a request with a number beyond the tables, as a completion."""
+    outcome = {"kind": int(End.EndFaulted), "cause": int(Cause.CauseRequest), "pc": 0, "address": number}
+    fields = {"role": 0, "mpq": 0, "feeds_back": 1, "hpu": {"cluster": 0, "hpu": 0}}
+    return {**fields, "outcome": outcome, "her": her, "is_outside": True}
+
+
+def bits(completion: Any, end: dict[str, Any]) -> dict[str, Any]:
+    """Return the fields of a completion."""
+    return {name: end[name] for name in completion.fields}
+
+
 class Feedback:
     """Return path of ends to the queue engine, the NIC and the status unit."""
 
@@ -29,6 +46,7 @@ class Feedback:
         self.clusters, self.cycles = clusters, cycles
         self.following = 0
         self.skipped: deque[dict[str, Any]] = deque()
+        self.refused: dict[str, Any] | None = None  # request with a number beyond the tables
         self.way: deque[Returning] = deque()
 
     def has_room(self) -> bool:
@@ -39,13 +57,15 @@ class Feedback:
         """Take an end from a cluster, or a packet without a handler. Return its index."""
         if len(self.way) == self.cycles:
             return None
-        sources = [*offered, self.skipped[0] if self.skipped else None]
+        sources = [*offered, self.skipped[0] if self.skipped else None, self.refused]
         order = [(self.following + index) % len(sources) for index in range(len(sources))]
         choice = next((index for index in order if sources[index] is not None), None)
         if choice is not None:
             self.following = (choice + 1) % len(sources)
             if choice == self.clusters:
                 self.skipped.popleft()
+            elif choice > self.clusters:
+                self.refused = None
             self.way.append(Returning(now + self.cycles - 1, sources[choice]))
         return choice
 
@@ -60,9 +80,11 @@ class Feedback:
         front = self.front(now)
         if front is None:
             return None, None, False
-        is_new = front.last is None
+        is_new = front.last is None and not front.end.get("is_outside")
         if is_new:
             front.last = complete(front.end)
+        elif front.last is None:
+            front.last = bool(front.end["her"]["eom"])
         has_failed = front.end["outcome"]["kind"] in (End.EndFaulted, End.EndTimedOut)
         failed = front.end if has_failed and not front.reported else None
         front.reported |= not has_failed or failed_ready

@@ -150,13 +150,15 @@ list! {
     WATCHDOG = 9, Number, "", "the watchdog killed the handler";
     IDLE = 10, Number, "", "the message was abandoned because no packet arrived";
     REPORTED = 11, Number, "", "the handler reported an error; the address is its code";
+    REQUEST = 12, Number, "", "the unit refused a request: the address is its context, message or bytes for L1 beyond the limit";
+    DISABLED = 13, Number, "", "ENABLE was cleared while the message was in the unit";
 }
 
 list! {
     /// Kinds of events in the unit's event queue.
     event "Event" "Events" + 0;
     NONE = 0, Number, "", "no event";
-    FAILED = 1, Number, "", "a handler failed or was killed; details are in EVENT_CAUSE, EVENT_MESSAGE, EVENT_HPU and EVENT_CONTEXT";
+    FAILED = 1, Number, "", "a handler failed or was killed, or a request was refused; details are in EVENT_CAUSE, EVENT_MESSAGE, EVENT_HPU and EVENT_CONTEXT";
     IDLE = 2, Number, "", "a message without packets was abandoned: EVENT_MESSAGE and EVENT_CONTEXT name it; EVENT_USER is 1 if its number is free";
     COMMAND = 3, Number, "", "a command with an event is done: EVENT_USER is the handler's number";
     TERMINATED = 4, Number, "", "a program requests the end of the run; EVENT_HPU names the cluster";
@@ -177,7 +179,7 @@ list! {
     PACKET_BYTES = 0x024, Read, "", "size of the L2 packet buffer";
     PROGRAM_BYTES = 0x028, Read, "", "size of program memory";
     MAX_PACKET_BYTES = 0x02C, Read, "", "size of the longest packet";
-    ENABLE = 0x040, ReadWrite, "", "bit 0: the HPUs run; while it is 0 they are in reset";
+    ENABLE = 0x040, ReadWrite, "", "bit 0: the HPUs run; while it is 0 they are in reset. Clearing it abandons all messages in the unit";
     ENTRY = 0x044, ReadWrite, "", "address at which an HPU starts";
     AGAIN = 0x048, ReadWrite, "", "address at which it restarts after a failed or killed handler";
     STATIC_ADDRESS = 0x04C, ReadWrite, "", "static data of the program, which all handlers may use: address";
@@ -189,6 +191,7 @@ list! {
     STATE = 0x064, Read, "", "bit 0: all HPUs wait for a task, and the unit is idle; bit 1: the latest RESET_MESSAGE named an existing message; bit 2: its number was free at once";
     RESET_MESSAGE = 0x068, Write, "", "abandons the message with this number; STATE has the result";
     IRQ_ENABLE = 0x06C, ReadWrite, "", "bit 0: interrupt while the event queue is not empty; bit 1: interrupt while the console is not empty";
+    HOST_TIMEOUT = 0x070, ReadWrite, "", "cycles without an answer of the host after which it has refused its commands; 0: never; 4096 after a reset";
     EVENT_KIND = 0x080, Read, "", "kind of the oldest event; 0 if the queue is empty";
     EVENT_CAUSE = 0x084, Read, "", "cause, and in bits 9 and 8 the part of the handler: 0 header, 1 payload, 2 completion, 3 none";
     EVENT_MESSAGE = 0x088, Read, "", "message";
@@ -205,7 +208,7 @@ list! {
     CONTEXT_DESCRIPTOR = 0x108, ReadWrite, "", "address in host memory for the status of failures, low half; 0 for none";
     CONTEXT_DESCRIPTOR_HIGH = 0x10C, ReadWrite, "", "high half";
     CONTEXT_IDLE = 0x110, ReadWrite, "", "cycles without a packet after which the unit abandons a message";
-    CONTEXT_WATCHDOG = 0x114, ReadWrite, "", "cycles after which the watchdog kills a handler";
+    CONTEXT_WATCHDOG = 0x114, ReadWrite, "", "cycles after which the watchdog kills a handler; 0 turns it off";
     CONTEXT_HOST = 0x118, ReadWrite, "", "host memory of the context, as seen by its handlers: address, low half";
     CONTEXT_HOST_HIGH = 0x11C, ReadWrite, "", "high half";
     CONTEXT_HOST_BYTES = 0x120, ReadWrite, "", "size, low half";
@@ -246,6 +249,7 @@ list! {
     BUSY = 14, Number, "", "cycles of HPUs with a task, summed over all HPUs";
     CONFLICTS = 15, Number, "", "cycles of HPUs waiting for a bank of their L1";
     MISSES = 16, Number, "", "lines fetched into instruction caches";
+    STRAY = 17, Number, "", "dropped answers of the host that no command waits for: late ones, or strays";
 }
 
 /// All lists.

@@ -17,10 +17,11 @@ pub struct Range {
 }
 
 impl Range {
-    /// Returns true if `size` bytes at `address` lie inside.
+    /// Returns true if `size` bytes at `address` lie inside. A range ends at 2^32: it does not continue at address 0.
     #[inline]
     pub fn holds(&self, address: u32, size: u32) -> bool {
-        u64::from(address.wrapping_sub(self.address)) + u64::from(size) <= u64::from(self.size)
+        let offset = address.checked_sub(self.address);
+        offset.is_some_and(|offset| u64::from(offset) + u64::from(size) <= u64::from(self.size))
     }
 }
 
@@ -56,7 +57,7 @@ pub struct ExecutionContext {
     pub scratchpads: Vec<Range>,
     /// Code of the handlers. The unit protects the program as a whole, because all contexts share it.
     pub code: Vec<Range>,
-    /// Cycles after which the watchdog kills a handler (§III-B3).
+    /// Cycles after which the watchdog kills a handler (§III-B3); 0 turns it off.
     pub watchdog_cycles: u64,
     /// Cycles without a packet after which a message is abandoned (§III-B3).
     pub idle_cycles: u64,

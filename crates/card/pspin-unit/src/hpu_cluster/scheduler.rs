@@ -262,7 +262,10 @@ impl HpuCluster {
         let watchdog_cycles = tasks[self.places[usize::from(place)].as_ref()?.task].her.context.watchdog_cycles;
         let driver = &mut self.drivers[hpu as usize];
         driver.task = Some(place);
-        driver.watchdog = at + watchdog_cycles.max(LEAST_WATCHDOG);
+        driver.watchdog = match watchdog_cycles {
+            0 => Cycle::NEVER,
+            cycles => at + cycles.max(LEAST_WATCHDOG),
+        };
         self.watchdog = self.watchdog.min(driver.watchdog);
         Some((hpu as u16, place, at))
     }

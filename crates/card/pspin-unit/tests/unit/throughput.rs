@@ -120,6 +120,18 @@ fn the_watchdog_frees_the_hpu() {
     assert_eq!((rig.unit.counters().timed_out, rig.unit.counters().done), (1, 1024));
 }
 
+/// A limit of 0 turns the watchdog off.
+#[test]
+fn a_handler_without_a_watchdog_runs_on() {
+    for (watchdog_cycles, outcome) in [(0, TaskOutcome::Done), (4_999, TaskOutcome::TimedOut)] {
+        let mut rig = Rig::fixed("pspin-400g", &[], |_, _| 5_000);
+        let context = Rc::new(ExecutionContext { watchdog_cycles, ..context(&[Role::Payload]) });
+        rig.flood([Packet { message: 0, size: 64, eom: true, context }]);
+        rig.check_accounts();
+        assert_eq!(rig.nic.feedback.iter().map(|(_, feedback)| feedback.outcome).collect::<Vec<_>>(), [outcome]);
+    }
+}
+
 #[test]
 fn two_runs_are_the_same() {
     let run = || {
