@@ -234,6 +234,7 @@ mod tests {
         parameters.flow = Flow::Drop;
         assert_eq!(partition.lookahead(&topology, &parameters), Time::from_ns(1));
         let alone = Partition::new(&topology, |_| 1, 1, 1);
+        parameters.flow = Flow::Credits;
         assert_eq!(alone.lookahead(&topology, &parameters), Time::MAX);
     }
 }
