@@ -36,7 +36,7 @@ def markdown(bench: dict[str, Any]) -> str:
         "",
         "| benchmark | number | unit |",
         "| --- | --: | --- |",
-        *(f"| `{number['name']}` | {value(number['value'])} | {number['unit']} |" for number in bench["numbers"]),
+        *(row(number) for number in bench["numbers"]),
         "",
         "| aim | bound | measured |",
         "| --- | --: | --: |",
@@ -45,10 +45,17 @@ def markdown(bench: dict[str, Any]) -> str:
     return "\n".join(lines) + "\n"
 
 
+def row(number: dict[str, Any]) -> str:
+    """Return the table row of a number."""
+    remark = f" ({number['remark']})" if number.get("remark") else ""
+    return f"| `{number['name']}` | {value(number['value'])} | {number['unit']}{remark} |"
+
+
 def aim(row: dict[str, Any]) -> str:
     """Return the table row of an aim."""
     bound = f"{'≤' if row['at_most'] else '≥'} {value(row['value'])} {row['unit']}"
-    measured = "not measured" if row["measured"] is None else value(row["measured"])
+    remark = f": {row['remark']}" if row.get("remark") else ""
+    measured = f"not measured{remark}" if row["measured"] is None else value(row["measured"])
     return f"| `{row['name']}` | {bound} | {measured} |"
 
 

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
@@ -29,6 +30,43 @@ def test_what_is_not_measured_says_so_and_is_not_reached() -> None:
     traces = _compared()["goal/loggops/mpi-traces"]
     assert "not measured (needs traces of an MPI program), aim >= 1.6e+07 events/s; peer" in str(traces)
     assert not any(compared.is_reached for compared in _compared().values())
+
+
+def test_a_comparison_of_one_thread_with_one_says_so_and_reaches_no_aim() -> None:
+    name = "goal/loggops/halo/1024/two-threads"
+    number = Number(name, 1.6, "times-as-fast", "one thread was used, as two would be slower")
+    assert str(number) == f"{name} 1.6 times-as-fast (one thread was used, as two would be slower)"
+    compared = _compared(number)[name]
+    assert str(compared) == (
+        f"{name}: not measured (one thread was used, as two would be slower), aim >= 1.5 times-as-fast"
+    )
+    assert (compared.is_reached, compared.as_json()["measured"]) == (False, None)
+    assert _compared(Number(name, 1.6, "times-as-fast"))[name].is_reached
+
+
+def _command_with_threads(folder: Path, used: dict[int, int], seconds: dict[int, float]) -> list[str]:
+    """Write a program that reports a run like `spinkit-goal`: for each --threads, the threads used and the time."""
+    program = folder / "goal"
+    program.write_text(
+        f"""#!{sys.executable}
+import json, sys
+threads = int(sys.argv[-1])
+used = {used}[threads]
+report = {{"threads": used, "wall_seconds": {seconds}[used], "events": 100, "cpu_seconds": 4}}
+open({str(folder / "report.json")!r}, "w").write(json.dumps(report))
+""",
+        encoding="utf-8",
+    )
+    program.chmod(0o755)
+    return [str(program)]
+
+
+def test_two_threads_are_compared_with_one_only_if_two_were_used(tmp_path: Path) -> None:
+    times, report = {1: 3.0, 2: 2.0}, tmp_path / "report.json"
+    two, one = _bench._two_threads(_command_with_threads(tmp_path, {1: 1, 2: 2}, times), report)
+    assert (two, one["best_events_per_cpu_second"]) == ((1.5, "times-as-fast", ""), 25)
+    two, _ = _bench._two_threads(_command_with_threads(tmp_path, {1: 1, 2: 1}, times), report)
+    assert two == (1.0, "times-as-fast", "one thread was used, as two would be slower")
 
 
 def test_units_must_be_those_of_the_aim() -> None:

@@ -8,37 +8,91 @@ const LANES: usize = 8;
 /// Sampling interval: every `SAMPLE`th insertion may assign a lane to its delay, so that rare delays seldom get lanes.
 const SAMPLE: u64 = 16;
 
-/// A queue with the event order of an [`EventQueue`], by time and then by insertion, for simulations whose events
-/// mostly have one of a few delays, such as the latency of a wire or a CPU's overhead for a message.
+/// A queue of events, ordered by time, then by a *key* that the caller assigns, and then by insertion, for simulations
+/// whose events mostly have one of a few delays, such as the latency of a wire or a CPU's overhead for a message.
 ///
-/// Events inserted with the same delay are already in order. So each of the most recent delays has a *lane*, a list to
-/// which its events are appended, and only events of other delays must be sorted.
+/// Keys make the order of simultaneous events independent of the rest of the simulation: if the key names the place of
+/// the event, a simulation of some of the places has their events in the same order as a simulation of all. An event
+/// that is inserted for the present time follows all events that were there before.
+///
+/// Events inserted with the same delay are already in the order of their times. So each of the most recent delays has a
+/// *lane*, a list to which its events are appended, and only events of other delays must be sorted by time. Events of
+/// one time leave their lanes together, and are sorted by key then.
 #[derive(Clone, Debug)]
 pub struct DelayQueue<E> {
     now: Time,
+    /// Events of the present time, in order, from `place` on.
+    due: Vec<Due<E>>,
+    place: usize,
+    /// Memory for sorting them.
+    room: Vec<Due<E>>,
     /// Delay of each lane.
     delays: [Time; LANES],
     lanes: [Lane<E>; LANES],
-    /// First event of each non-empty lane, and the lane, sorted by event.
-    firsts: [(Key, usize); LANES],
+    /// Time of the first event of each non-empty lane, and the lane, sorted by time.
+    firsts: [(Time, usize); LANES],
     /// Number of non-empty lanes.
     used: usize,
-    /// For each lane, the number of the event that emptied it.
+    /// For each lane, the number of insertions when it became empty.
     idle: [u64; LANES],
-    /// Events without a lane, and their insertion numbers.
-    others: EventQueue<(u64, E)>,
+    /// Events without a lane, with the keys and the times of their insertion.
+    others: EventQueue<(u64, Time, E)>,
     /// Lane of the last event removed, or [`LANES`] if it had none.
     last: usize,
     inserted: u64,
 }
 
-/// Time and insertion number of an event.
-type Key = (Time, u64);
+/// An event of the present time, with its key.
+#[derive(Clone, Copy, Debug)]
+struct Due<E> {
+    key: u64,
+    event: E,
+}
+
+/// Number of events from which a radix sort is faster than a comparison sort.
+const MANY: usize = 128;
+/// Number of key bits that one pass of the radix sort covers: for [`MANY`] events and for thousands.
+const DIGIT: u32 = 8;
+const LONG_DIGIT: u32 = 11;
+
+/// Sorts events by key and keeps the order of those with the same key. `room` is memory for this function.
+fn sort<E: Copy>(events: &mut Vec<Due<E>>, room: &mut Vec<Due<E>>) {
+    if events.len() < MANY {
+        events.sort_by_key(|due| due.key);
+        return;
+    }
+    // Keys of one time usually differ in few bits.
+    let first = events[0];
+    let mut differing = events.iter().fold(0, |bits, due| bits | (due.key ^ first.key));
+    let bits = if events.len() < 1 << 12 { DIGIT } else { LONG_DIGIT };
+    let mut done = 0;
+    while differing >> done != 0 {
+        done += (differing >> done).trailing_zeros();
+        let digit = |due: &Due<E>| (due.key >> done) as usize % (1 << bits);
+        let mut starts = [0u32; 1 << LONG_DIGIT];
+        for due in &*events {
+            starts[digit(due)] += 1;
+        }
+        let mut next = 0;
+        for start in &mut starts[..1 << bits] {
+            next += std::mem::replace(start, next);
+        }
+        room.resize(events.len(), first);
+        for due in &*events {
+            let place = &mut starts[digit(due)];
+            room[*place as usize] = *due;
+            *place += 1;
+        }
+        std::mem::swap(events, room);
+        differing &= (u64::MAX << done) << bits;
+    }
+}
 
 /// A FIFO in a ring buffer, whose capacity is a power of two.
 #[derive(Clone, Debug)]
 struct Lane<E> {
-    room: Vec<(Key, E)>,
+    /// Times, keys and events.
+    room: Vec<(Time, u64, E)>,
     /// Total numbers of events removed and added.
     taken: usize,
     added: usize,
@@ -55,13 +109,13 @@ impl<E: Copy> Lane<E> {
 
     /// Returns the event behind `ahead` others.
     #[inline]
-    fn get(&self, ahead: usize) -> Option<&(Key, E)> {
+    fn get(&self, ahead: usize) -> Option<&(Time, u64, E)> {
         let place = self.taken.wrapping_add(ahead) & self.room.len().wrapping_sub(1);
         if ahead < self.added.wrapping_sub(self.taken) { self.room.get(place) } else { None }
     }
 
     #[inline]
-    fn push(&mut self, entry: (Key, E)) {
+    fn push(&mut self, entry: (Time, u64, E)) {
         if self.added.wrapping_sub(self.taken) == self.room.len() {
             self.widen(entry);
         }
@@ -72,7 +126,7 @@ impl<E: Copy> Lane<E> {
 
     /// Doubles the capacity.
     #[cold]
-    fn widen(&mut self, filler: (Key, E)) {
+    fn widen(&mut self, filler: (Time, u64, E)) {
         let count = self.room.len();
         if count > 0 {
             let first = self.taken & (count - 1);
@@ -87,9 +141,12 @@ impl<E> Default for DelayQueue<E> {
     fn default() -> DelayQueue<E> {
         DelayQueue {
             now: Time::ZERO,
+            due: Vec::new(),
+            place: 0,
+            room: Vec::new(),
             delays: [Time::MAX; LANES],
             lanes: std::array::from_fn(|_| Lane { room: Vec::new(), taken: 0, added: 0 }),
-            firsts: [((Time::MAX, u64::MAX), 0); LANES],
+            firsts: [(Time::MAX, 0); LANES],
             used: 0,
             idle: [0; LANES],
             others: EventQueue::default(),
@@ -105,18 +162,27 @@ impl<E: Copy> DelayQueue<E> {
     /// # Panics
     /// If `at` is before the last event removed.
     #[inline]
-    pub fn push(&mut self, at: Time, event: E) {
+    pub fn push(&mut self, at: Time, key: u64, event: E) {
         assert!(at >= self.now, "event at {at} pushed at {}", self.now);
-        let (delay, number) = (at - self.now, self.inserted);
+        let delay = at - self.now;
         self.inserted += 1;
         let Some(lane) = self.delays.iter().position(|other| *other == delay).or_else(|| self.claim(delay)) else {
-            return self.others.push(at, (number, event));
+            return self.others.push(at, (key, self.now, event));
         };
         let is_first = self.lanes[lane].is_empty();
-        self.lanes[lane].push(((at, number), event));
+        self.lanes[lane].push((at, key, event));
         if is_first {
-            self.begin((at, number), lane);
+            self.begin(at, lane);
         }
+    }
+
+    /// Adds an event with a delay that has no meaning, such as one from another queue.
+    ///
+    /// # Panics
+    /// If `at` is before the last event removed.
+    pub fn push_apart(&mut self, at: Time, key: u64, event: E) {
+        assert!(at >= self.now, "event at {at} pushed at {}", self.now);
+        self.others.push(at, (key, self.now, event));
     }
 
     /// Reassigns the lane that has been empty the longest to another delay, if any lane is empty.
@@ -132,32 +198,78 @@ impl<E: Copy> DelayQueue<E> {
     }
 
     /// Inserts the first event of a lane that was empty.
-    fn begin(&mut self, key: Key, lane: usize) {
+    fn begin(&mut self, at: Time, lane: usize) {
         let mut place = self.used;
         self.used += 1;
-        while place > 0 && key < self.firsts[place - 1].0 {
+        while place > 0 && at < self.firsts[place - 1].0 {
             self.firsts[place] = self.firsts[place - 1];
             place -= 1;
         }
-        self.firsts[place] = (key, lane);
+        self.firsts[place] = (at, lane);
+    }
+
+    /// Returns the time of the first event.
+    #[inline]
+    pub fn next_at(&self) -> Option<Time> {
+        if self.place < self.due.len() {
+            return Some(self.now);
+        }
+        let of_lanes = (self.used > 0).then_some(self.firsts[0].0);
+        let others = if self.others.is_empty() { None } else { self.others.peek_time() };
+        of_lanes.into_iter().chain(others).min()
     }
 
     /// Removes and returns the first event.
     #[inline]
     pub fn pop(&mut self) -> Option<(Time, E)> {
-        if !self.others.is_empty() && self.is_other_first() {
-            return self.pop_other();
+        if let Some(due) = self.due.get(self.place) {
+            self.place += 1;
+            return Some((self.now, due.event));
         }
-        let (first, lane) = self.firsts[0];
+        self.advance()
+    }
+
+    /// Removes and returns the first event if its time is before `limit`.
+    #[inline]
+    pub fn pop_before(&mut self, limit: Time) -> Option<(Time, E)> {
+        if let Some(due) = self.due.get(self.place) {
+            self.place += 1;
+            return Some((self.now, due.event));
+        }
+        if self.next_at()? < limit { self.advance() } else { None }
+    }
+
+    /// Removes and returns the first event of a later time.
+    #[inline]
+    fn advance(&mut self) -> Option<(Time, E)> {
+        let other = if self.others.is_empty() { None } else { self.others.peek_time() };
         if self.used == 0 {
-            return None;
+            return self.gather(other?);
+        }
+        let (at, lane) = self.firsts[0];
+        if other.is_some_and(|other| other <= at) || (self.used > 1 && self.firsts[1].0 == at) {
+            return self.gather(other.map_or(at, |other| other.min(at)));
         }
         let events = &mut self.lanes[lane];
-        let event = events.get(0)?.1;
+        if let Some(&(next, ..)) = events.get(1)
+            && next == at
+        {
+            return self.gather(at);
+        }
+        // Only one event has this time.
+        let event = events.get(0)?.2;
         events.taken = events.taken.wrapping_add(1);
-        (self.now, self.last) = (first.0, lane);
-        match events.get(0) {
-            Some(&(next, _)) => {
+        (self.now, self.last) = (at, lane);
+        self.replace_first();
+        Some((at, event))
+    }
+
+    /// Updates the order of the lanes after the first one lost events.
+    #[inline]
+    fn replace_first(&mut self) {
+        let lane = self.firsts[0].1;
+        match self.lanes[lane].get(0) {
+            Some(&(next, ..)) => {
                 let mut place = 1;
                 while place < self.used && self.firsts[place].0 < next {
                     self.firsts[place - 1] = self.firsts[place];
@@ -166,54 +278,107 @@ impl<E: Copy> DelayQueue<E> {
                 self.firsts[place - 1] = (next, lane);
             }
             None => {
-                self.idle[lane] = first.1;
+                self.idle[lane] = self.inserted;
                 self.firsts.copy_within(1..self.used, 0);
                 self.used -= 1;
             }
         }
-        Some((first.0, event))
     }
 
-    /// Returns true if the first event has no lane.
-    fn is_other_first(&mut self) -> bool {
-        let first = if self.used > 0 { self.firsts[0].0 } else { (Time::MAX, u64::MAX) };
-        self.others.peek_time().is_some_and(|at| at <= first.0)
-            && self.others.peek().is_some_and(|(at, other)| (at, other.0) < first)
+    /// Makes all events of the time `at` due. Removes and returns the first of them.
+    #[inline(never)]
+    fn gather(&mut self, at: Time) -> Option<(Time, E)> {
+        self.due.clear();
+        self.last = LANES;
+        let mut is_sorted = true;
+        // A longer delay means an earlier insertion. Events without a lane, of a delay that has one now, were inserted
+        // before it had.
+        let mut here = 0;
+        while here < self.used && self.firsts[here].0 == at {
+            here += 1;
+        }
+        self.firsts[..here].sort_unstable_by_key(|&(_, lane)| at - self.delays[lane]);
+        for _ in 0..here {
+            let lane = self.firsts[0].1;
+            is_sorted &= self.gather_others(at, at - self.delays[lane]);
+            let mut last = self.due.last().map_or(0, |due| due.key);
+            let events = &mut self.lanes[lane];
+            while let Some(&(time, key, event)) = events.get(0)
+                && time == at
+            {
+                is_sorted &= last <= key;
+                last = key;
+                self.due.push(Due { key, event });
+                events.taken = events.taken.wrapping_add(1);
+            }
+            self.last = lane;
+            self.replace_first();
+        }
+        is_sorted &= self.gather_others(at, Time::MAX);
+        if !is_sorted {
+            sort(&mut self.due, &mut self.room);
+        }
+        (self.now, self.place) = (at, 1);
+        self.due.first().map(|due| (at, due.event))
     }
 
-    fn pop_other(&mut self) -> Option<(Time, E)> {
-        let (at, (_, event)) = self.others.pop()?;
-        (self.now, self.last) = (at, LANES);
-        Some((at, event))
+    /// Makes the events of the time `at` due that have no lane and were inserted until `until`. Returns true if their keys
+    /// ascend from the last one.
+    fn gather_others(&mut self, at: Time, until: Time) -> bool {
+        let mut is_sorted = true;
+        while !self.others.is_empty()
+            && self.others.peek_time() == Some(at)
+            && let Some((_, &(key, inserted, event))) = self.others.peek()
+            && inserted <= until
+        {
+            is_sorted &= self.due.last().is_none_or(|last| last.key <= key);
+            self.due.push(Due { key, event });
+            self.others.pop();
+        }
+        is_sorted
+    }
+
+    /// Returns the total number of insertions. As a key, it orders simultaneous events by insertion.
+    #[inline]
+    pub fn inserted(&self) -> u64 {
+        self.inserted
     }
 
     /// Returns a view of the likely next events.
     #[inline]
     pub fn soon(&self) -> Soon<'_, E> {
-        match self.lanes.get(self.last) {
-            Some(lane) => Soon(Source::Lane(lane)),
-            None => Soon(Source::Others(&self.others)),
-        }
+        let later = match self.lanes.get(self.last) {
+            Some(lane) => Source::Lane(lane),
+            None => Source::Others(&self.others),
+        };
+        Soon { due: self.due.get(self.place..).unwrap_or_default(), later }
     }
 }
 
-/// Likely next events: those with the delay of the last event removed.
+/// Likely next events: those of the present time, and then those with the delay of the last event removed.
 #[derive(Clone, Copy, Debug)]
-pub struct Soon<'a, E>(Source<'a, E>);
+pub struct Soon<'a, E> {
+    due: &'a [Due<E>],
+    later: Source<'a, E>,
+}
 
 #[derive(Clone, Copy, Debug)]
 enum Source<'a, E> {
     Lane(&'a Lane<E>),
-    Others(&'a EventQueue<(u64, E)>),
+    Others(&'a EventQueue<(u64, Time, E)>),
 }
 
 impl<'a, E: Copy> Soon<'a, E> {
     /// Returns the event `ahead` places after the next one, if known.
     #[inline]
     pub fn get(self, ahead: usize) -> Option<&'a E> {
-        match self.0 {
-            Source::Lane(lane) => lane.get(ahead).map(|entry| &entry.1),
-            Source::Others(queue) => queue.soon(ahead).map(|entry| &entry.1),
+        if let Some(due) = self.due.get(ahead) {
+            return Some(&due.event);
+        }
+        let ahead = ahead - self.due.len();
+        match self.later {
+            Source::Lane(lane) => lane.get(ahead).map(|entry| &entry.2),
+            Source::Others(queue) => queue.soon(ahead).map(|entry| &entry.2),
         }
     }
 }
@@ -225,12 +390,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn events_of_one_delay_are_not_sorted() {
+    fn events_of_one_delay_are_not_sorted_by_time() {
         let mut queue = DelayQueue::default();
         // Exceeds the initial capacity of a lane's ring buffer.
         for step in 0..1_000u32 {
             for event in 0..3 {
-                queue.push(queue.now + Time::from_ps(7), 3 * step + event);
+                queue.push(queue.now + Time::from_ps(7), 0, 3 * step + event);
             }
             let taken = if step < 20 { 1 } else { 3 };
             let events: Vec<_> = (0..taken).map(|_| queue.pop().unwrap().1).collect();
@@ -241,16 +406,16 @@ mod tests {
         assert!(queue.others.is_empty());
         assert_eq!(queue.lanes.iter().filter(|lane| !lane.room.is_empty()).count(), 1);
         assert_eq!(std::iter::from_fn(|| queue.pop()).count(), 40);
-        assert_eq!((queue.pop(), queue.soon().get(0)), (None, None));
+        assert_eq!((queue.pop(), queue.soon().get(0), queue.next_at()), (None, None, None));
     }
 
     #[test]
     #[should_panic = "event at 0.004 ns pushed at 0.005 ns"]
     fn the_past_cannot_change() {
         let mut queue = DelayQueue::default();
-        queue.push(Time::from_ps(5), ());
+        queue.push(Time::from_ps(5), 0, ());
         queue.pop();
-        queue.push(Time::from_ps(4), ());
+        queue.push(Time::from_ps(4), 0, ());
     }
 
     #[test]
@@ -258,7 +423,7 @@ mod tests {
         let mut queue = DelayQueue::default();
         for lane in 0..=LANES as u64 {
             queue.inserted = lane * SAMPLE;
-            queue.push(Time::from_ps(u64::MAX - lane), lane);
+            queue.push(Time::from_ps(u64::MAX - lane), 0, lane);
         }
         let order: Vec<_> = std::iter::from_fn(|| queue.pop()).map(|(_, lane)| lane).collect();
         assert_eq!(order, (0..=LANES as u64).rev().collect::<Vec<_>>());
@@ -269,7 +434,7 @@ mod tests {
         let mut queue = DelayQueue::default();
         let push = |queue: &mut DelayQueue<u64>, number: u64, delay: u64| {
             queue.inserted = number;
-            queue.push(queue.now + Time::from_ps(delay), delay);
+            queue.push(queue.now + Time::from_ps(delay), 0, delay);
         };
         for delay in 1..=LANES as u64 {
             push(&mut queue, delay * SAMPLE, delay);
@@ -277,7 +442,10 @@ mod tests {
         // All lanes are in use.
         push(&mut queue, 20 * SAMPLE, 90);
         assert_eq!((queue.others.len(), queue.used), (1, LANES));
-        assert!((1..=3).all(|at| queue.pop() == Some((Time::from_ps(at), at))));
+        for at in 1..=3 {
+            queue.inserted += 1;
+            assert_eq!(queue.pop(), Some((Time::from_ps(at), at)));
+        }
         // One lane is free, and one of several delays gets it.
         push(&mut queue, 20 * SAMPLE + 1, 91);
         assert!(queue.others.len() == 2 && queue.delays.contains(&Time::from_ps(1)));
@@ -287,29 +455,98 @@ mod tests {
         assert_eq!(std::iter::from_fn(|| queue.pop()).count(), LANES - 3 + 3);
     }
 
+    #[test]
+    fn keys_order_simultaneous_events_and_those_of_the_present_follow() {
+        let mut queue = DelayQueue::default();
+        for (key, name) in [(3, 'd'), (1, 'b'), (1, 'c'), (0, 'a')] {
+            queue.push(Time::from_ps(9), key, name);
+        }
+        assert_eq!((queue.next_at(), queue.pop_before(Time::from_ps(9))), (Some(Time::from_ps(9)), None));
+        assert_eq!(queue.pop_before(Time::from_ps(10)).unwrap().1, 'a');
+        queue.push(Time::from_ps(9), 0, 'e');
+        assert_eq!((queue.next_at(), queue.soon().get(1)), (Some(Time::from_ps(9)), Some(&'c')));
+        assert_eq!(std::iter::from_fn(|| queue.pop()).map(|(_, name)| name).collect::<String>(), "bcde");
+    }
+
+    #[test]
+    fn many_keys_are_sorted_and_equal_ones_keep_their_order() {
+        for (count, bits) in [(10, 64), (MANY - 1, 3), (MANY, 3), (5_000, 1), (5_000, 12), (5_000, 30), (5_000, 64)] {
+            let mut state = 7;
+            let mut key = || crate::random::next(&mut state) >> (64 - bits) << ((64 - bits) / 2);
+            let mut events: Vec<_> = (0..count).map(|event| Due { key: key(), event }).collect();
+            let mut expected: Vec<_> = events.iter().map(|due| (due.key, due.event)).collect();
+            expected.sort_unstable();
+            sort(&mut events, &mut Vec::new());
+            assert_eq!(events.iter().map(|due| (due.key, due.event)).collect::<Vec<_>>(), expected, "{count} {bits}");
+        }
+    }
+
+    /// Adds and removes events as in the other test. Returns the order of those with these keys.
+    fn order_of(steps: &[Option<(usize, u32, u64)>], keys: std::ops::Range<u64>) -> Vec<(Time, usize)> {
+        let (mut queue, mut order, mut now) = (DelayQueue::default(), Vec::new(), Time::ZERO);
+        for (number, step) in steps.iter().enumerate() {
+            match *step {
+                Some((delay, shift, key)) if keys.contains(&key) => {
+                    queue.push(now + Time::from_ps((delay as u64) << (3 * shift)), key, number);
+                }
+                Some(_) => {}
+                // Both queues reach the same time.
+                None => {
+                    now += Time::from_ps(7);
+                    while queue.next_at().is_some_and(|at| at <= now) {
+                        order.extend(queue.pop());
+                    }
+                }
+            }
+        }
+        order.extend(std::iter::from_fn(|| queue.pop()));
+        order
+    }
+
     proptest! {
-        /// Compares with a fully sorted queue.
+        /// Compares with a fully sorted list.
         #[test]
-        fn the_order_is_that_of_an_event_queue(
+        fn the_order_is_that_of_time_key_and_insertion(
             // `None` removes an event. Up to twenty delays, in small and in large steps, with many of the first.
-            steps in prop::collection::vec(prop::option::of((0usize..30, 0u32..3)), 1..600),
+            steps in prop::collection::vec(prop::option::of((0usize..30, 0u32..3, 0u64..3)), 1..600),
         ) {
-            let (mut queue, mut sorted, mut now) = (DelayQueue::default(), EventQueue::default(), Time::ZERO);
+            let (mut queue, mut sorted, mut now) = (DelayQueue::default(), Vec::new(), Time::ZERO);
+            let mut round = 0;
             for (number, step) in steps.into_iter().chain(std::iter::repeat_n(None, 600)).enumerate() {
                 match step {
-                    Some((delay, shift)) => {
+                    Some((delay, shift, key)) => {
                         let at = now + Time::from_ps((delay.saturating_sub(10) as u64) << (3 * shift));
-                        queue.push(at, number);
-                        sorted.push(at, number);
+                        queue.push(at, key, number);
+                        // Events of the present time are in the next round.
+                        sorted.push((at, if at == now { round + 1 } else { 0 }, key, number));
                     }
                     None => {
-                        let first = sorted.pop();
-                        prop_assert_eq!(queue.pop(), first);
-                        now = first.map_or(now, |first| first.0);
+                        sorted.sort_unstable();
+                        let first = if sorted.is_empty() { None } else { Some(sorted.remove(0)) };
+                        prop_assert_eq!(queue.next_at(), first.map(|first| first.0));
+                        prop_assert_eq!(queue.pop(), first.map(|(at, _, _, number)| (at, number)));
+                        if let Some((at, of, ..)) = first {
+                            (now, round) = (at, of);
+                        }
                     }
                 }
             }
             prop_assert!(queue.others.is_empty() && queue.used == 0);
+        }
+
+        /// A queue with a part of the events has them in the order of a queue with all.
+        #[test]
+        fn the_order_of_a_part_is_that_of_all(
+            steps in prop::collection::vec(prop::option::of((0usize..30, 0u32..3, 0u64..4)), 1..400),
+        ) {
+            let of_all = order_of(&steps, 0..4);
+            for part in [0..2, 2..4] {
+                let is_of_part = |(_, number): &(Time, usize)| {
+                    steps[*number].is_some_and(|(_, _, key)| part.contains(&key))
+                };
+                let expected: Vec<_> = of_all.iter().copied().filter(is_of_part).collect();
+                prop_assert_eq!(order_of(&steps, part.clone()), expected);
+            }
         }
     }
 }

@@ -42,6 +42,20 @@ impl<T: Copy> HugePageSlice<T> {
         table
     }
 
+    /// Creates a table of `len` values of which these ranges are copies of `value`, and the others zero bytes. Pages
+    /// without any of the ranges take no memory until they are written.
+    ///
+    /// # Safety
+    /// Values of zero bytes must be valid.
+    pub unsafe fn partly_filled(value: T, len: usize, ranges: &[Range<usize>]) -> HugePageSlice<T> {
+        // SAFETY: the caller's.
+        let mut table: HugePageSlice<T> = unsafe { HugePageSlice::map(len) };
+        for range in ranges {
+            table[range.clone()].fill(value);
+        }
+        table
+    }
+
     /// Returns a copy of this table, extended to length `len` with copies of `value`.
     pub fn grown(&self, value: T, len: usize) -> HugePageSlice<T> {
         let mut table = HugePageSlice::filled(value, len.max(self.len));

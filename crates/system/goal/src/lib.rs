@@ -7,6 +7,7 @@
 //! protocols, on cards with or without matching. All executors report their progress in [`RunProgress`], and return an
 //! [`Outcome`] or a [`RunError`].
 
+mod barrier;
 pub mod binary;
 mod build;
 mod deadlock;
@@ -27,6 +28,7 @@ pub mod protocol;
 mod run_progress;
 mod schedule;
 pub mod text;
+mod thread_benefit;
 
 pub use build::{BuildError, Builder};
 pub use deadlock::{Deadlock, DeadlockedRank, WaitCause, Waiting};

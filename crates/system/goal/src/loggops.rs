@@ -5,7 +5,6 @@
 //! Events are handled in the order of (time, number). An operation gets its number when it becomes ready, a message
 //! when it is sent. An operation or message whose CPU or NIC is busy waits there and keeps its number.
 
-mod barrier;
 mod critical;
 mod engine;
 mod options;
@@ -16,14 +15,13 @@ mod parameters;
 mod queue;
 mod queues;
 mod resources;
-mod thread_benefit;
 mod thread_choice;
 
 pub use crate::error::RunError;
+pub use crate::thread_benefit::{SingleThread, single_thread_reason};
 pub use critical::{CriticalPath, Part, Step, critical_path};
 pub use options::Options;
 pub use outcome::{Details, Match, Outcome, Span};
 pub use parameters::LogGops;
 pub use queues::Queues;
-pub use thread_benefit::{SingleThread, single_thread_reason};
 pub use thread_choice::{OneThread, one_thread, run};

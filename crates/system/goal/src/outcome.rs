@@ -16,6 +16,22 @@ pub struct Outcome<D> {
     pub details: D,
 }
 
+impl Outcome<()> {
+    /// Adds the model-specific part.
+    pub(crate) fn with<D>(self, details: D) -> Outcome<D> {
+        let Outcome { ends, events, unreceived, .. } = self;
+        Outcome { ends, events, unreceived, details }
+    }
+
+    /// Adds the outcome of the ranks after those of this one.
+    pub(crate) fn append(&mut self, mut later: Outcome<()>) {
+        self.ends.append(&mut later.ends);
+        self.events += later.events;
+        self.unreceived.append(&mut later.unreceived);
+        self.unreceived.sort_unstable();
+    }
+}
+
 impl<D> Outcome<D> {
     /// Returns the end of the last rank.
     pub fn end(&self) -> Time {

@@ -18,7 +18,9 @@
 //! bytes count from the first. A message above S ends at t + 3o + 3L + (s+2) G + (s-1) O.
 
 mod engine;
+mod parallel;
 mod record;
+mod run;
 mod task;
 
 use net::fabric::Report;
@@ -29,8 +31,10 @@ use crate::run_progress::RunProgress;
 use crate::schedule::Schedule;
 use sim::noise::Noise;
 
-pub use engine::{record, run};
+pub use crate::thread_benefit::single_thread_reason_for_packets as single_thread_reason;
+pub use parallel::WindowCounts;
 pub use record::{Span, Window};
+pub use run::{OneThread, count, one_thread, packets, record, run};
 pub use task::Phase;
 
 /// Parameters of a run.
@@ -46,6 +50,9 @@ pub struct Parameters {
     pub noise: Option<Noise>,
     /// Network; its `gap` is also the minimum time between two messages that a card accepts
     pub network: net::fabric::Parameters,
+    /// Number of simulation threads, each for a part of the network, unless the run allows only [one](one_thread()); 0
+    /// means one. The outcome is the same
+    pub threads: usize,
     /// Receives the progress of the run
     pub progress: RunProgress,
 }

@@ -26,6 +26,7 @@ fn sc17() -> Parameters {
         overhead_per_byte: TimePerByte::INFINITE,
         eager: 65_535,
         noise: None,
+        threads: 1,
         progress: RunProgress::default(),
         network: net::fabric::Parameters {
             gap_per_byte: TimePerByte::from_fs_per_byte(20_000),

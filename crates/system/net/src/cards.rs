@@ -71,7 +71,7 @@ struct Edges<'a, P, O> {
 }
 
 impl<P, O: Outlet<P>> Edge for Edges<'_, P, O> {
-    fn schedule(&mut self, at: Time, event: Event) {
+    fn schedule(&mut self, at: Time, _: u64, event: Event) {
         self.outlet.schedule(at, event);
     }
 

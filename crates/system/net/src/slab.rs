@@ -56,9 +56,10 @@ impl<T: Copy> Slab<T> {
         self.given as usize - self.unused.len()
     }
 
+    /// Prefetches a member. Any number is allowed.
     #[inline]
     pub fn prefetch(&self, number: u32) {
-        prefetch(&raw const self.all[number as usize]);
+        prefetch(self.all.as_ptr().wrapping_add(number as usize));
     }
 }
 

@@ -137,7 +137,7 @@ fn threads_share_a_run_if_the_model_permits_and_it_is_worth_it() {
     assert_eq!(report("2", &["-S", "10"]), (1.into(), ends, note.into()));
     assert!(fails(&["run", "loggops", "-", "--threads", "0"], "", 2).contains("0 is not in 1..=255"));
     let text = String::from_utf8(schedule).unwrap();
-    let error = fails(&["run", "packet", "-", "--threads", "2"], &text, 2);
+    let error = fails(&["run", "protocol", "-", "--threads", "2"], &text, 2);
     assert!(error.contains("--threads"), "{error}");
 }
 

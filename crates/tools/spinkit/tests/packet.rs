@@ -273,3 +273,36 @@ fn what_an_option_of_answers_cannot_do_is_said() {
         assert_eq!(fails(&format!("packet {options}"), INCAST), error, "{options}");
     }
 }
+
+#[test]
+fn threads_share_a_run_if_it_is_worth_it() {
+    let schedule = generate("alltoall", 64, 8);
+    let note = |options: &str| {
+        let output = run(&format!("packet --json - {options}"), &schedule);
+        let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+        (report["threads"].clone(), report["end_ns"].clone(), String::from_utf8(output.stderr).unwrap())
+    };
+    let (_, ends, _) = note("--radix 8");
+    let few = "spinkit goal: note: runs in one thread: 4032 packets are too few for several (100000)\n";
+    assert_eq!(note("--radix 8 --threads 2"), (1.into(), ends, few.into()));
+    let (_, _, trim) = note("--radix 8 --threads 2 --flow trim");
+    assert!(trim.contains("runs in one thread: with trimming, receivers and senders share windows"), "{trim}");
+    let (_, _, one) = note("--threads 2 --topology single-switch");
+    assert!(one.contains("runs in one thread: the network cannot be divided: "), "{one}");
+}
+
+#[test]
+fn windows_show_the_largest_gain_of_threads() {
+    let schedule = generate("alltoall", 64, 8);
+    let counts = |parts: u32| packet(&format!("--radix 8 --window-counts {parts}"), &schedule);
+    let (two, eight, alone) = (counts(2), counts(8), packet("--radix 8", &schedule));
+    assert_eq!(two["end_ns"], alone["end_ns"]);
+    let [two, eight] = [two, eight].map(|report| report["window_counts"].clone());
+    assert_eq!((&two["parts"], &eight["parts"]), (&2.into(), &8.into()));
+    assert_eq!((&two["events"], &two["windows"]), (&eight["events"], &eight["windows"]));
+    let gain = |counts: &Value| counts["largest_gain"].as_f64().unwrap();
+    assert!(gain(&two) > 1.5 && gain(&two) <= 2.0 && gain(&eight) > 4.0 && gain(&eight) <= 8.0, "{two} {eight}");
+    assert!(two["parcels"].as_u64().unwrap() > 0 && alone.get("window_counts").is_none());
+    let error = fails("packet --radix 8 --window-counts 4 --flow trim", &schedule);
+    assert!(error.contains("--window-counts 4: with trimming"), "{error}");
+}

@@ -35,6 +35,12 @@ pub(crate) trait Model<'a>: Sized {
     /// Returns the event for the end of a CPU's task. [`Model::handle`] passes it to [`Executor::cpu_is_done`].
     fn cpu_is_done(cpu: u32) -> Self::Event;
 
+    /// Returns the key of that event among simultaneous ones: by default, they are handled in the order of insertion.
+    #[inline(always)]
+    fn key_of_cpu(run: &Executor<'a, Self>, _cpu: u32) -> u64 {
+        run.queue.inserted()
+    }
+
     /// Starts a task. Returns the task that occupies the CPU from now on, and its end; `None` if the task takes no time
     /// and the CPU can continue with the next.
     fn start(run: &mut Executor<'a, Self>, now: Time, cpu: usize, task: Self::Task) -> Started<'a, Self>;
@@ -72,29 +78,32 @@ pub(crate) type Started<'a, M> = Result<Option<(<M as Model<'a>>::Task, Time)>, 
 pub(crate) type Handled<'a, M> = Result<(), RunError<<M as Model<'a>>::Error>>;
 
 /// Executes a schedule in a model: CPUs execute their tasks first come first served, and events are handled in the
-/// order of (time, insertion).
+/// order of (time, key, insertion).
 pub(crate) struct Executor<'a, M: Model<'a>> {
     pub state: RunState<'a>,
     pub queue: DelayQueue<M::Event>,
-    /// CPUs of all ranks, by rank and number.
+    /// CPUs of the executed ranks, by rank and number.
     cpus: Vec<Cpu<M::Task>>,
-    /// End of each rank's last work.
-    pub ends: Vec<Time>,
+    /// Number of CPUs of the ranks before the first executed one.
+    first_cpu: usize,
+    /// End of each executed rank's last work.
+    ends: Vec<Time>,
     noise: Option<NoisyCpus>,
     pub model: M,
 }
 
 impl<'a, M: Model<'a>> Executor<'a, M> {
-    /// Creates the executor of a run before its start.
+    /// Creates the executor of a run of the state's ranks before its start.
     pub fn new(state: RunState<'a>, noise: Option<&Noise>, model: M) -> Executor<'a, M> {
-        let ranks = state.schedule.ranks() as usize;
+        let (all, ranks) = (state.schedule.ranks() as usize, state.ranks());
         let cpus = state.schedule.cpus();
         Executor {
             state,
             queue: DelayQueue::default(),
-            cpus: std::iter::repeat_with(Cpu::default).take(ranks * cpus).collect(),
-            ends: vec![Time::ZERO; ranks],
-            noise: noise.map(|noise| NoisyCpus::new(noise, ranks, cpus)),
+            cpus: std::iter::repeat_with(Cpu::default).take(ranks.len() * cpus).collect(),
+            first_cpu: ranks.start as usize * cpus,
+            ends: vec![Time::ZERO; ranks.len()],
+            noise: noise.map(|noise| NoisyCpus::new(noise, all, cpus)),
             model,
         }
     }
@@ -104,20 +113,46 @@ impl<'a, M: Model<'a>> Executor<'a, M> {
     /// # Errors
     /// If it cannot finish, exceeds the clock, or the model reports an error.
     pub fn run(mut self) -> Result<Outcome<M::Details>, RunError<M::Error>> {
+        self.start()?;
+        while let Some((now, event)) = self.queue.pop() {
+            M::prefetch(&self);
+            M::handle(&mut self, now, event)?;
+        }
+        let (outcome, model) = self.finish()?;
+        let details = model.details(&outcome.ends);
+        Ok(outcome.with(details))
+    }
+
+    /// Requests the operations without dependencies.
+    pub fn start(&mut self) -> Handled<'a, M> {
         self.state.reserve_matching();
         let mut first = Vec::new();
-        for rank in 0..self.state.schedule.ranks() {
+        for rank in self.state.ranks() {
             self.state.dependencies.take_first(self.state.schedule.of_rank(rank), &mut first);
             for &op in &first {
                 self.request(Time::ZERO, self.cpu_of(rank, op), M::operation(op))?;
             }
         }
-        while let Some((now, event)) = self.queue.pop() {
-            M::prefetch(&self);
-            M::handle(&mut self, now, event)?;
+        Ok(())
+    }
+
+    /// Handles all events before `limit`. Returns their number.
+    pub fn run_until(&mut self, limit: Time) -> Result<u64, RunError<M::Error>> {
+        let mut events = 0;
+        while let Some((now, event)) = self.queue.pop_before(limit) {
+            M::prefetch(self);
+            M::handle(self, now, event)?;
+            events += 1;
         }
-        let model = self.model;
-        Ok(self.state.finish(self.ends, |ends| model.details(ends))?)
+        Ok(events)
+    }
+
+    /// Ends a run without further events.
+    ///
+    /// # Errors
+    /// If it is not finished.
+    pub fn finish(self) -> Result<(Outcome<()>, M), RunError<M::Error>> {
+        Ok((self.state.finish(self.ends)?, self.model))
     }
 
     /// Returns the CPU of `rank` that has the number of the CPU of `op`.
@@ -139,7 +174,18 @@ impl<'a, M: Model<'a>> Executor<'a, M> {
     /// Returns the CPU itself, for reading its current task or prefetching it.
     #[inline(always)]
     pub fn cpu(&self, cpu: u32) -> &Cpu<M::Task> {
-        &self.cpus[cpu as usize]
+        &self.cpus[cpu as usize - self.first_cpu]
+    }
+
+    #[inline(always)]
+    fn cpu_mut(&mut self, cpu: usize) -> &mut Cpu<M::Task> {
+        &mut self.cpus[cpu - self.first_cpu]
+    }
+
+    /// Returns the end of a rank's last work.
+    #[inline]
+    pub fn end_of(&mut self, rank: u32) -> &mut Time {
+        &mut self.ends[(rank - self.state.ranks().start) as usize]
     }
 
     /// Returns the end of `work` that a CPU starts now, including noise.
@@ -157,7 +203,7 @@ impl<'a, M: Model<'a>> Executor<'a, M> {
     /// Enqueues a task at a CPU.
     #[inline]
     pub fn request(&mut self, now: Time, cpu: usize, task: M::Task) -> Handled<'a, M> {
-        match self.cpus[cpu].add(task) {
+        match self.cpu_mut(cpu).add(task) {
             Some(since) => {
                 M::idled(self, task, now.saturating_sub(since));
                 self.go_on(now, cpu)
@@ -168,8 +214,8 @@ impl<'a, M: Model<'a>> Executor<'a, M> {
 
     /// Executes the tasks of a CPU up to one that takes time.
     fn go_on(&mut self, now: Time, cpu: usize) -> Handled<'a, M> {
-        while let Some(task) = self.cpus[cpu].next(now) {
-            if let Some(later) = self.cpus[cpu].waiting(AHEAD) {
+        while let Some(task) = self.cpu_mut(cpu).next(now) {
+            if let Some(later) = self.cpu(cpu as u32).waiting(AHEAD) {
                 M::prefetch_task(self, later);
             }
             let Some((task, end)) = M::start(self, now, cpu, task)? else {
@@ -178,8 +224,8 @@ impl<'a, M: Model<'a>> Executor<'a, M> {
             };
             self.in_time(end, M::op(task))?;
             M::occupied(self, cpu, task, now, end);
-            self.cpus[cpu].begin(task);
-            self.queue.push(end, M::cpu_is_done(cpu as u32));
+            self.cpu_mut(cpu).begin(task);
+            self.queue.push(end, M::key_of_cpu(self, cpu as u32), M::cpu_is_done(cpu as u32));
             // Operations that waited only for its start.
             return self.request_ready(now);
         }
@@ -190,11 +236,10 @@ impl<'a, M: Model<'a>> Executor<'a, M> {
     #[inline]
     pub fn cpu_is_done(&mut self, now: Time, cpu: u32) -> Handled<'a, M> {
         let cpu = cpu as usize;
-        let Some(task) = self.cpus[cpu].end() else {
+        let Some(task) = self.cpu_mut(cpu).end() else {
             return Err(RunError::Internal(format!("CPU {cpu} is done without a task")));
         };
-        let rank = self.rank_of(cpu);
-        self.ends[rank] = now;
+        *self.end_of(self.rank_of(cpu) as u32) = now;
         M::finish(self, now, task)?;
         self.request_ready(now)?;
         self.go_on(now, cpu)

@@ -126,11 +126,12 @@ impl<'a, R: Resources, X: CpuTime, O: Order> Engine<'a, R, X, O> {
         let (ranks, ops, resources) = (self.state.ranks(), self.state.schedule.len(), self.resources);
         let ends = ranks.map(|rank| Time::from_ps(resources.end(rank))).collect();
         let (spans, matches) = self.record.unwrap_or_default();
-        self.state.finish(ends, |_| Details {
+        let outcome = self.state.finish(ends)?;
+        Ok(outcome.with(Details {
             queues: self.queues.all,
             spans: with_arrivals(spans, ops, self.parameters),
             matches,
-        })
+        }))
     }
 
     /// Takes all operations without dependencies, rank by rank.

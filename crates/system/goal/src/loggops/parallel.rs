@@ -15,7 +15,6 @@ use std::panic::resume_unwind;
 use std::sync::RwLock;
 use std::thread;
 
-use super::barrier::Barrier;
 use super::engine::Engine;
 use super::options::Options;
 use super::order::Order;
@@ -23,6 +22,7 @@ use super::outcome::{Outcome, join};
 use super::parameters::LogGops;
 use super::queue::Entry;
 use super::resources::Resources;
+use crate::barrier::Barrier;
 use crate::schedule::Schedule;
 use sim::noise::CpuTime;
 

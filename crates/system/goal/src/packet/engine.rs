@@ -1,24 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Packet model: CPUs, cards and the packet network.
 
-use net::messages::{Message, MessageNetwork, Notice};
-use net::{NetError, Topology};
+use std::ops::Range;
+
+use net::key_of_executor;
+use net::messages::{Message, MessageNetwork, Notice, Scope};
 use sim::memory::prefetch;
 use sim::{Time, TimePerByte};
 
-use super::record::{Recorder, Window};
+use super::record::{self, Recorder};
 use super::task::{Phase, Task};
-use super::{Details, Outcome, PacketError, Parameters, RunError, hosts};
-use crate::frame::{AHEAD, Executor, Model, RunState, refuse_card_operations};
+use super::{Details, PacketError, Parameters, RunError};
+use crate::frame::{AHEAD, Executor, Model, RunState};
 use crate::op::{Kind, Op};
 use crate::schedule::Schedule;
 
 /// Number of links in the report.
 const BUSIEST: usize = 10;
 
+/// Classes of this model's events for their keys. A card accepts a message before a CPU that becomes free looks for it.
+const TAKE: u8 = 0;
+const CPU: u8 = 1;
+
 /// An event, in 8 bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Event {
+pub(super) enum Event {
     Network(net::messages::Event),
     /// A CPU finishes its task.
     Cpu(u32),
@@ -33,60 +39,32 @@ impl From<net::messages::Event> for Event {
     }
 }
 
-/// Executes a schedule.
-///
-/// # Errors
-/// If the schedule cannot finish (with the wait cause of each rank), or has card operations; if the topology has fewer
-/// hosts than the schedule [needs](hosts()), or a parameter is invalid.
-pub fn run(schedule: &Schedule, topology: Topology, parameters: &Parameters) -> Result<Outcome, RunError> {
-    execute(schedule, topology, parameters, None)
-}
-
-/// Executes a schedule and records the spans in a window, which takes 32 bytes for each CPU task and each message.
-///
-/// # Errors
-/// As for [`run`].
-pub fn record(
-    schedule: &Schedule,
-    topology: Topology,
-    parameters: &Parameters,
-    window: Window,
-) -> Result<Outcome, RunError> {
-    execute(schedule, topology, parameters, Some(Recorder::new(window)))
-}
-
-fn execute(
-    schedule: &Schedule,
-    topology: Topology,
-    parameters: &Parameters,
+/// Creates the executor of ranks over a network.
+pub(super) fn executor<'a, S: Scope>(
+    schedule: &'a Schedule,
+    ranks: Range<u32>,
+    parameters: &'a Parameters,
+    network: MessageNetwork<S>,
     recorder: Option<Recorder>,
-) -> Result<Outcome, RunError> {
-    refuse_card_operations(schedule)?;
-    let nodes = hosts(schedule)?;
-    if nodes > topology.hosts() as usize {
-        let (hosts, topology) = (topology.hosts(), topology.description().to_owned());
-        return Err(NetError::TooFewHosts { topology, hosts, nodes }.into());
-    }
-    let network = MessageNetwork::new(topology, parameters.network.clone())?;
-    let (ranks, progress) = (0..schedule.ranks(), parameters.progress.clone());
-    let state = RunState::new(schedule, ranks, parameters.eager, false, progress);
+) -> Executor<'a, Packets<'a, S>> {
+    let state = RunState::new(schedule, ranks, parameters.eager, false, parameters.progress.clone());
     let cards = vec![Time::ZERO; schedule.ranks() as usize * schedule.nics()];
-    Executor::new(state, parameters.noise.as_ref(), Packets { parameters, network, cards, recorder }).run()
+    Executor::new(state, parameters.noise.as_ref(), Packets { parameters, network, cards, recorder })
 }
 
 /// The model: cards that send and receive messages over a packet network.
-struct Packets<'a> {
+pub(super) struct Packets<'a, S> {
     parameters: &'a Parameters,
-    network: MessageNetwork,
+    pub network: MessageNetwork<S>,
     /// For each rank and NIC, the time from which the card may accept the next message.
     cards: Vec<Time>,
-    recorder: Option<Recorder>,
+    pub recorder: Option<Recorder>,
 }
 
 /// A run in this model.
-type Run<'a> = Executor<'a, Packets<'a>>;
+type Run<'a, S> = Executor<'a, Packets<'a, S>>;
 
-impl<'a> Model<'a> for Packets<'a> {
+impl<'a, S: Scope> Model<'a> for Packets<'a, S> {
     type Task = Task;
     type Event = Event;
     type Details = Details;
@@ -106,8 +84,13 @@ impl<'a> Model<'a> for Packets<'a> {
         Event::Cpu(cpu)
     }
 
+    #[inline(always)]
+    fn key_of_cpu(_: &Run<'a, S>, cpu: u32) -> u64 {
+        key_of_executor(CPU, cpu)
+    }
+
     #[inline]
-    fn start(run: &mut Run<'a>, now: Time, cpu: usize, task: Task) -> Result<Option<(Task, Time)>, RunError> {
+    fn start(run: &mut Run<'a, S>, now: Time, cpu: usize, task: Task) -> Result<Option<(Task, Time)>, RunError> {
         let (op, mut task) = (task.op(), task);
         let (overhead, per_byte) = (run.model.parameters.overhead, run.model.parameters.overhead_per_byte);
         let of_bytes = |bytes: u64| per_byte.time(bytes.saturating_sub(1));
@@ -146,7 +129,7 @@ impl<'a> Model<'a> for Packets<'a> {
     }
 
     #[inline]
-    fn occupied(run: &mut Run<'a>, cpu: usize, task: Task, start: Time, end: Time) {
+    fn occupied(run: &mut Run<'a, S>, cpu: usize, task: Task, start: Time, end: Time) {
         let rank = run.rank_of(cpu) as u32;
         if let Some(recorder) = &mut run.model.recorder {
             recorder.works(rank, task, start, end);
@@ -154,7 +137,7 @@ impl<'a> Model<'a> for Packets<'a> {
     }
 
     #[inline]
-    fn finish(run: &mut Run<'a>, now: Time, task: Task) -> Result<(), RunError> {
+    fn finish(run: &mut Run<'a, S>, now: Time, task: Task) -> Result<(), RunError> {
         let op = task.op();
         match task.phase() {
             _ if task.is_last() => run.state.dependencies.done_alone(),
@@ -176,7 +159,7 @@ impl<'a> Model<'a> for Packets<'a> {
     }
 
     #[inline]
-    fn handle(run: &mut Run<'a>, now: Time, event: Event) -> Result<(), RunError> {
+    fn handle(run: &mut Run<'a, S>, now: Time, event: Event) -> Result<(), RunError> {
         match event {
             Event::Network(event) => match run.model.network.handle(now, event, &mut run.queue) {
                 None => Ok(()),
@@ -192,16 +175,11 @@ impl<'a> Model<'a> for Packets<'a> {
     }
 
     fn details(self, ends: &[Time]) -> Details {
-        debug_assert_eq!(self.network.in_flight(), 0, "what is sent arrives");
-        let end = ends.iter().copied().max().unwrap_or_default();
-        Details {
-            network: self.network.report(end, BUSIEST),
-            spans: self.recorder.map_or_else(Vec::new, |recorder| recorder.spans),
-        }
+        details(&self.network, self.recorder.into_iter().collect(), ends)
     }
 
     #[inline(always)]
-    fn prefetch_task(run: &Run<'a>, task: Task) {
+    fn prefetch_task(run: &Run<'a, S>, task: Task) {
         let record = &run.state.ops[task.op() as usize];
         if task.phase() == Phase::Message || record.kind() == Kind::Recv {
             prefetch(run.state.matching.slot_of(record));
@@ -210,7 +188,7 @@ impl<'a> Model<'a> for Packets<'a> {
 
     /// With many ranks, little of an event's data is in the cache.
     #[inline(always)]
-    fn prefetch(run: &Run<'a>) {
+    fn prefetch(run: &Run<'a, S>) {
         let (state, network, soon) = (&run.state, &run.model.network, run.queue.soon());
         // Current task of a CPU, if its end needs the operation.
         let current = |cpu: u32| run.cpu(cpu).current().filter(|task| !task.is_last());
@@ -279,6 +257,13 @@ impl<'a> Model<'a> for Packets<'a> {
     }
 }
 
+/// Returns the model-specific part of the outcome of a run with these ends.
+pub(super) fn details<S: Scope>(network: &MessageNetwork<S>, recorders: Vec<Recorder>, ends: &[Time]) -> Details {
+    debug_assert_eq!(network.in_flight(), 0, "what is sent arrives");
+    let end = ends.iter().copied().max().unwrap_or_default();
+    Details { network: network.report(end, BUSIEST), spans: record::join(recorders) }
+}
+
 /// Returns the last member of the list in which a message's search for its partner starts, or any number.
 #[inline(always)]
 fn last_of(state: &RunState, message: &Op) -> usize {
@@ -292,7 +277,14 @@ fn card_of(state: &RunState, rank: u32, op: u32) -> u32 {
 }
 
 /// Sends the message of a send, or another message of its rendezvous.
-fn send(run: &mut Run, now: Time, at: Time, op: u32, phase: Phase, bytes: u64) -> Result<(), RunError> {
+fn send<S: Scope>(
+    run: &mut Run<'_, S>,
+    now: Time,
+    at: Time,
+    op: u32,
+    phase: Phase,
+    bytes: u64,
+) -> Result<(), RunError> {
     run.in_time(at.saturating_add(run.model.parameters.network.gap_per_byte.time(bytes)), op)?;
     let record = &run.state.ops[op as usize];
     let (mut from, mut to) = (record.rank, record.peer);
@@ -312,7 +304,7 @@ fn send(run: &mut Run, now: Time, at: Time, op: u32, phase: Phase, bytes: u64) -
 }
 
 /// Handles the match of a message with its receive.
-fn matched(run: &mut Run, now: Time, message: u32, receive: u32) -> Result<(), RunError> {
+fn matched<S: Scope>(run: &mut Run<'_, S>, now: Time, message: u32, receive: u32) -> Result<(), RunError> {
     if run.state.is_eager(message) {
         run.state.dependencies.done(receive, now);
         return Ok(());
@@ -322,7 +314,7 @@ fn matched(run: &mut Run, now: Time, message: u32, receive: u32) -> Result<(), R
 }
 
 /// Handles the complete arrival of a message at a card.
-fn arrived(run: &mut Run, now: Time, task: Task, card: u32) -> Result<(), RunError> {
+fn arrived<S: Scope>(run: &mut Run<'_, S>, now: Time, task: Task, card: u32) -> Result<(), RunError> {
     if let Some(recorder) = &mut run.model.recorder {
         recorder.arrived(task, now);
     }
@@ -334,21 +326,21 @@ fn arrived(run: &mut Run, now: Time, task: Task, card: u32) -> Result<(), RunErr
     let at = now.max(*next);
     *next = at.saturating_add(run.model.parameters.network.gap);
     if at > now {
-        run.queue.push(at, Event::Take(task.token()));
+        run.queue.push(at, key_of_executor(TAKE, card), Event::Take(task.token()));
         return Ok(());
     }
     take(run, now, task, (card as usize / run.state.schedule.nics()) as u32)
 }
 
 /// Passes a message from a card to the CPU of its rank, which searches its receive.
-fn take(run: &mut Run, now: Time, task: Task, rank: u32) -> Result<(), RunError> {
+fn take<S: Scope>(run: &mut Run<'_, S>, now: Time, task: Task, rank: u32) -> Result<(), RunError> {
     let cpu = run.cpu_of(rank, task.op());
     run.request(now, cpu, task)
 }
 
 /// Handles the departure of the data of a send above S.
-fn sent(run: &mut Run, now: Time, op: u32) -> Result<(), RunError> {
-    let end = &mut run.ends[run.state.ops[op as usize].rank as usize];
+fn sent<S: Scope>(run: &mut Run<'_, S>, now: Time, op: u32) -> Result<(), RunError> {
+    let end = run.end_of(run.state.ops[op as usize].rank);
     *end = now.max(*end);
     run.state.dependencies.done(op, now);
     run.request_ready(now)

@@ -40,14 +40,37 @@ pub struct Span {
 #[derive(Debug)]
 pub(super) struct Recorder {
     window: Window,
+    /// True for a recorder of some of the ranks.
+    is_part: bool,
     /// For each message in flight, by token: the rank of the sending card, and the time at which it got the message.
     sent: HashMap<u32, (u32, Time)>,
-    pub spans: Vec<Span>,
+    /// Messages that arrived without having been sent here, with the times of their arrival.
+    arrived: Vec<(Task, Time)>,
+    spans: Vec<Span>,
+}
+
+/// Returns the spans of all parts of a run, in the order of the time at which they were recorded: messages at their
+/// arrival, everything else at its start.
+pub(super) fn join(mut recorders: Vec<Recorder>) -> Vec<Span> {
+    for here in 0..recorders.len() {
+        for (task, at) in std::mem::take(&mut recorders[here].arrived) {
+            if let Some(sender) = recorders.iter_mut().find(|other| other.sent.contains_key(&task.token())) {
+                sender.arrived(task, at);
+            }
+        }
+    }
+    let mut spans: Vec<Span> = recorders.into_iter().flat_map(|recorder| recorder.spans).collect();
+    // Tasks of a rank are all in one list, in their order.
+    spans.sort_by_key(|span| {
+        let message = if span.is_on_its_way { (span.op, span.phase as u32) } else { (0, 0) };
+        (if span.is_on_its_way { span.end } else { span.start }, !span.is_on_its_way, span.rank, message)
+    });
+    spans
 }
 
 impl Recorder {
-    pub fn new(window: Window) -> Recorder {
-        Recorder { window, sent: HashMap::new(), spans: Vec::new() }
+    pub fn new(window: Window, is_part: bool) -> Recorder {
+        Recorder { window, is_part, sent: HashMap::new(), arrived: Vec::new(), spans: Vec::new() }
     }
 
     /// Records a task of a rank's CPU.
@@ -64,8 +87,10 @@ impl Recorder {
 
     /// Records the complete arrival of a message.
     pub fn arrived(&mut self, task: Task, at: Time) {
-        if let Some((rank, start)) = self.sent.remove(&task.token()) {
-            self.keep(rank, task, true, start, at);
+        match self.sent.remove(&task.token()) {
+            Some((rank, start)) => self.keep(rank, task, true, start, at),
+            None if self.is_part => self.arrived.push((task, at)),
+            None => {}
         }
     }
 

@@ -3,7 +3,7 @@
 
 /// A CPU task: an operation, or the reception of a message of a send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Task {
+pub(in crate::packet) struct Task {
     token: u32,
     /// True if the end of the task is the end of its operation, and no operation waits for it.
     is_last: bool,

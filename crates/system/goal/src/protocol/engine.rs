@@ -363,6 +363,6 @@ impl Run<'_> {
     }
 
     fn later(&mut self, now: Time, wait: Time, event: Event) {
-        self.queue.push(now.saturating_add(wait).min(Time::LIMIT), event);
+        self.queue.push(now.saturating_add(wait).min(Time::LIMIT), self.queue.inserted(), event);
     }
 }

@@ -28,8 +28,9 @@ pub(crate) enum Signal {
 pub(super) struct Answers {
     are_sent: bool,
     has_marks: bool,
-    /// Random state for marking packets.
-    pub random: u64,
+    seed: u64,
+    /// For each link, the number of random numbers drawn for marking packets: each link has its own sequence.
+    drawn: Vec<u32>,
     /// Time of the last notification of each flow, by sender and receiver.
     pub notified: HashMap<(u32, u32), Time>,
     pub counts: Counts,
@@ -54,14 +55,38 @@ pub struct Counts {
     pub paused: Time,
 }
 
+impl Counts {
+    /// Adds other counts.
+    pub(super) fn add(&mut self, other: &Counts) {
+        let Counts { acknowledgements, marked, notifications, trimmed, pulls, pauses, paused } = *other;
+        self.acknowledgements += acknowledgements;
+        self.marked += marked;
+        self.notifications += notifications;
+        self.trimmed += trimmed;
+        self.pulls += pulls;
+        self.pauses += pauses;
+        self.paused += paused;
+    }
+}
+
 impl Answers {
-    pub fn new(parameters: &Parameters) -> Answers {
+    pub fn new(parameters: &Parameters, links: usize) -> Answers {
+        let has_marks = parameters.transport.rate_control == RateControl::Dcqcn;
         Answers {
             are_sent: parameters.has_answers(),
-            has_marks: parameters.transport.rate_control == RateControl::Dcqcn,
-            random: random::mix(parameters.seed),
+            has_marks,
+            seed: random::mix(parameters.seed),
+            drawn: vec![0; if has_marks { links } else { 0 }],
             ..Answers::default()
         }
+    }
+
+    /// Draws a number in [0, 1) from the sequence of a link.
+    pub fn fraction(&mut self, link: u32) -> f64 {
+        let drawn = &mut self.drawn[link as usize];
+        let mut state = random::mix(self.seed ^ u64::from(link) << 32 ^ u64::from(*drawn));
+        *drawn = drawn.wrapping_add(1);
+        random::fraction(&mut state)
     }
 
     /// Returns true if the arrival of a packet's last byte is an event.

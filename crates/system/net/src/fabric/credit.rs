@@ -3,7 +3,7 @@
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
-use std::ops::{Index, IndexMut};
+use std::ops::{Index, IndexMut, Range};
 
 use sim::Time;
 use sim::memory::{HugePageSlice, prefetch};
@@ -43,11 +43,13 @@ const NONE: u32 = u32::MAX;
 const BACK: usize = 3;
 
 impl Credits {
-    /// Returns the credits of `channels` channels with free buffers.
-    pub fn new(channels: usize) -> Credits {
+    /// Returns the credits of `channels` channels with free buffers, of which only these ranges are used.
+    pub fn new(channels: usize, used: &[Range<usize>]) -> Credits {
         let (back_at, back_bytes) = ([Time::ZERO; BACK], [0; BACK]);
         let credit = Credit { taken: 0, wake: Time::MAX, back_at, back_bytes, later: NONE, first: NONE, last: NONE };
-        Credits { all: HugePageSlice::filled(credit, channels), later: Vec::new() }
+        // SAFETY: a credit of zero bytes is valid.
+        let all = unsafe { HugePageSlice::partly_filled(credit, channels, used) };
+        Credits { all, later: Vec::new() }
     }
 
     #[inline]

@@ -4,12 +4,13 @@
 use sim::{Time, random};
 
 use super::answers::Signal;
-use super::links_and_hosts::{Arrival, Edge, Event, Fabric, Left};
+use super::links_and_hosts::{Arrival, Edge, Event, Fabric, Frame, Left, ReturnedCredit};
 use super::packet::{Hash, Mark, NOWHERE, Packet, Role, Way};
 use super::parameters::{Flow, Routing};
-use super::queues::{FRAME, HEADERS_IN_A_ROW, Queues};
+use super::queues::{FRAME, HEADERS_IN_A_ROW, Queues, Sending};
 use super::route;
 use super::statistics::Crossing;
+use crate::order::{Class, key, key_of_retransmission};
 use crate::topology::RouteState;
 
 impl Fabric {
@@ -75,7 +76,7 @@ impl Fabric {
         }
         state.counts.see(backlog);
         if self.answers.has_marks() {
-            self.mark(id, kind.bytes_in(queue));
+            self.mark(link, id, kind.bytes_in(queue));
         }
         let packet = &mut self.packets[id];
         packet.joined = now;
@@ -146,7 +147,7 @@ impl Fabric {
                     edge.arrives(Arrival { token, first, last });
                 }
                 match self.answers.are_sent() {
-                    true => edge.schedule(last, Event::Delivered(id)),
+                    true => edge.schedule(last, key(Class::Delivered, to), Event::Delivered(id)),
                     false => _ = self.packets.remove(id),
                 }
             }
@@ -162,7 +163,12 @@ impl Fabric {
                 let way = route::fixed(&self.topology, to, &self.packets[id]);
                 self.packets[id].way = way;
             }
-            edge.schedule(start + kind.latency + self.parameters.switch, Event::Hop(id));
+            let at = start + kind.latency + self.parameters.switch;
+            if edge.has_vertex(to) {
+                edge.schedule(at, key(Class::Hop, channel), Event::Hop(id));
+            } else {
+                self.export(at, to, id, edge);
+            }
         }
         if is_from_host {
             if is_news {
@@ -170,8 +176,7 @@ impl Fabric {
             }
         } else if self.parameters.flow == Flow::Credits {
             let back = end + self.kinds[came_by as usize].latency;
-            self.credits.give(came, now, back, bytes);
-            self.wake(came, edge);
+            self.give_back(now, came, back, bytes, edge);
         }
     }
 
@@ -179,7 +184,7 @@ impl Fabric {
     #[inline]
     fn wake(&mut self, channel: u32, edge: &mut impl Edge) {
         if let Some(at) = self.credits.next_wake(channel) {
-            edge.schedule(at, Event::Credit(channel));
+            edge.schedule(at, key(Class::Credit, channel), Event::Credit(channel));
         }
     }
 
@@ -205,8 +210,7 @@ impl Fabric {
         let kind = self.kinds[kind as usize];
         let end = now + kind.transmission(bytes);
         if self.parameters.flow == Flow::Credits {
-            self.credits.give(channel, now, end + kind.latency, bytes);
-            self.wake(channel, edge);
+            self.give_back(now, channel, end + kind.latency, bytes, edge);
         }
         self.damaged(end, id, edge);
     }
@@ -230,21 +234,40 @@ impl Fabric {
         }
     }
 
-    /// Retransmits a data packet after its time-out.
+    /// Returns credit to the sender of a channel at a future time.
+    #[inline]
+    fn give_back(&mut self, now: Time, channel: u32, at: Time, bytes: u32, edge: &mut impl Edge) {
+        if edge.has_link(channel / self.vcs) {
+            self.credits.give(channel, now, at, bytes);
+            self.wake(channel, edge);
+        } else {
+            edge.return_credit(channel / self.vcs, ReturnedCredit { channel, at, bytes });
+        }
+    }
+
+    /// Retransmits a data packet after its time-out, which its host detects a link's latency after the loss or later.
     pub(super) fn retransmit(&mut self, now: Time, id: u32, edge: &mut impl Edge) {
         /// Maximum number of doublings of the time-out.
         const MOST_DOUBLINGS: u8 = 10;
         let packet = &mut self.packets[id];
         let time_out = self.time_out * (1 << packet.losses.min(MOST_DOUBLINGS));
         packet.losses = packet.losses.saturating_add(1);
-        edge.schedule(now.max(packet.sent + time_out), Event::Retransmit(id));
+        let at = (now + self.least_latency).max(packet.sent + time_out);
+        let (from, losses) = (packet.from, packet.losses);
+        if edge.has_vertex(from) {
+            edge.schedule(at, key_of_retransmission(from, losses), Event::Retransmit(id));
+        } else {
+            let mut packet = self.packets.remove(id);
+            packet.joined = at;
+            edge.send_back(packet);
+        }
     }
 }
 
 /// Control packets of the ends.
 impl Fabric {
     /// Marks a data packet that finds a queue of `queue` bytes (DCQCN §3.1, Fig. 5: RED with K_min, K_max and P_max).
-    pub(super) fn mark(&mut self, id: u32, queue: u64) {
+    pub(super) fn mark(&mut self, link: u32, id: u32, queue: u64) {
         let dcqcn = &self.parameters.transport.dcqcn;
         let (from, all) = (dcqcn.mark_from, dcqcn.mark_all);
         let marks = &mut self.packets[id].marks;
@@ -252,7 +275,7 @@ impl Fabric {
             return;
         }
         let share = f64::from(dcqcn.mark_percent) / 100.0 * (queue - from) as f64 / (all - from).max(1) as f64;
-        if queue >= all || random::fraction(&mut self.answers.random) < share {
+        if queue >= all || self.answers.fraction(link) < share {
             self.answers.counts.marked += u64::from(!marks.has(Mark::Congested));
             marks.set(Mark::Congested, true);
         }
@@ -270,8 +293,7 @@ impl Fabric {
         };
         *count += 1;
         // Data packets do not have these numbers.
-        let number = !(*count << 3 | role as u64);
-        let number = if self.is_adaptive() { number } else { 0 };
+        let number = if self.is_adaptive() { !(self.next_number(from) << 3 | role as u64) } else { 0 };
         let hash = Hash::new(self.parameters.seed, from, to, number);
         let id = self.packets.insert(Packet { token, from, to, bytes, hash, marks: role.into(), ..Packet::NEW });
         self.inject(now, id, edge);
@@ -347,7 +369,8 @@ impl Fabric {
         let channel = link * self.vcs + u32::from(vc);
         let Packet { channel: came, marks, .. } = self.packets[id];
         if came != NOWHERE && self.parameters.flow == Flow::Pfc {
-            self.store(now, came, self.packets[id].bytes, edge);
+            let Packet { bytes, kind, .. } = self.packets[id];
+            self.store(now, came, kind, bytes, edge);
         }
         let mut is_urgent =
             self.parameters.flow == Flow::Trim && (marks.role() != Role::Data || marks.has(Mark::Trimmed));
@@ -412,16 +435,16 @@ impl Fabric {
         if free <= now {
             let Some((channel, id)) = self.choose(link) else { return };
             let packet = &self.packets[id];
-            let (came, bytes) = (packet.channel, self.size(packet));
+            let (came, came_by, bytes) = (packet.channel, packet.kind, self.size(packet));
             self.unblock(link, self.kind(link).transmission(bytes));
             let counted = if channel == NOWHERE { 0 } else { bytes };
-            self.queues.ports[link as usize].sending = (counted, bytes, came);
+            self.queues.ports[link as usize].sending = Sending { counted, bytes, came, came_by };
             let channel = if channel == NOWHERE { link * self.vcs } else { channel };
             self.transmit(now, link, channel, id, edge);
             free = self.links[link as usize].free;
         }
         self.queues.ports[link as usize].is_busy = true;
-        edge.schedule(free, Event::Free(link));
+        edge.schedule(free, key(Class::Free, link), Event::Free(link));
     }
 
     /// Takes the next packet of a link, with its channel, or [`NOWHERE`] if it is urgent.
@@ -450,39 +473,44 @@ impl Fabric {
     pub(super) fn is_free(&mut self, now: Time, link: u32, edge: &mut impl Edge) {
         let port = &mut self.queues.ports[link as usize];
         port.is_busy = false;
-        let (counted, bytes, came) = std::mem::replace(&mut port.sending, (0, 0, NOWHERE));
+        let Sending { counted, bytes, came, came_by } = std::mem::replace(&mut port.sending, Sending::NOTHING);
         port.bytes -= u64::from(counted);
         if came != NOWHERE && self.parameters.flow == Flow::Pfc {
-            self.release(now, came, bytes, edge);
+            self.release(now, came, came_by, bytes, edge);
         }
         self.send_next(now, link, edge);
     }
 
-    /// Returns the time at which a PFC frame sent now reaches the channel's sender. It does not wait for packets of the
-    /// opposite direction.
-    fn frame_at(&self, now: Time, channel: u32) -> Time {
-        let kind = self.kind(channel / self.vcs);
-        now + kind.transmission(FRAME) + kind.latency
+    /// Sends a PFC frame to the sender of a channel over a link of this kind. It does not wait for packets of the opposite
+    /// direction.
+    fn send_frame(&mut self, now: Time, channel: u32, kind: u32, frame: Event, edge: &mut impl Edge) {
+        let kind = self.kinds[kind as usize];
+        let at = now + kind.transmission(FRAME) + kind.latency;
+        if edge.has_link(channel / self.vcs) {
+            edge.schedule(at, key(Class::Frame, channel), frame);
+        } else {
+            edge.send_frame(channel / self.vcs, Frame { channel, at, event: frame });
+        }
     }
 
     /// Counts a packet stored by a switch for a channel, and pauses the channel if necessary.
-    fn store(&mut self, now: Time, channel: u32, bytes: u32, edge: &mut impl Edge) {
+    fn store(&mut self, now: Time, channel: u32, kind: u32, bytes: u32, edge: &mut impl Edge) {
         let state = &mut self.queues.channels[channel as usize];
         state.stored += u64::from(bytes);
         debug_assert!(state.stored <= self.parameters.buffer, "nothing is lost");
         if state.stored > self.queues.pause && !std::mem::replace(&mut state.is_pausing, true) {
             self.answers.counts.pauses += 1;
-            edge.schedule(self.frame_at(now, channel), Event::Pause(channel));
+            self.send_frame(now, channel, kind, Event::Pause(channel), edge);
         }
     }
 
     /// Counts a packet whose last byte has left the switch, and resumes the channel if possible.
-    fn release(&mut self, now: Time, channel: u32, bytes: u32, edge: &mut impl Edge) {
+    fn release(&mut self, now: Time, channel: u32, kind: u32, bytes: u32, edge: &mut impl Edge) {
         let state = &mut self.queues.channels[channel as usize];
         state.stored -= u64::from(bytes);
         if state.is_pausing && state.stored <= self.queues.resume {
             state.is_pausing = false;
-            edge.schedule(self.frame_at(now, channel), Event::Resume(channel));
+            self.send_frame(now, channel, kind, Event::Resume(channel), edge);
         }
     }
 
@@ -492,5 +520,41 @@ impl Fabric {
             self.answers.counts.paused += now - since;
         }
         self.send_next(now, channel / self.vcs, edge);
+    }
+}
+
+/// Exchange with simulations of other parts of the network.
+impl Fabric {
+    /// Passes a packet whose head passes the switch `vertex` at `at` to the simulation of that switch.
+    fn export(&mut self, at: Time, vertex: u32, id: u32, edge: &mut impl Edge) {
+        let mut packet = self.packets.remove(id);
+        packet.joined = at;
+        // The packet that an answer is about travels with it: the sender's end needs it next.
+        let subject = packet.marks.has_subject().then(|| self.packets.remove(packet.token));
+        edge.send_packet(vertex, packet, subject);
+    }
+
+    /// Accepts a packet from another part, with the packet that it is about.
+    pub fn import(&mut self, mut packet: Packet, subject: Option<Packet>, edge: &mut impl Edge) {
+        if let Some(subject) = subject {
+            packet.token = self.packets.insert(subject);
+        }
+        let (at, channel) = (packet.joined, packet.channel);
+        let id = self.packets.insert(packet);
+        edge.schedule(at, key(Class::Hop, channel), Event::Hop(id));
+    }
+
+    /// Accepts a packet that must be retransmitted by its host, from another part.
+    pub fn import_lost(&mut self, packet: Packet, edge: &mut impl Edge) {
+        let key = key_of_retransmission(packet.from, packet.losses);
+        let id = self.packets.insert(packet);
+        edge.schedule(packet.joined, key, Event::Retransmit(id));
+    }
+
+    /// Accepts credit from another part; all events before `now` are handled.
+    pub fn import_credit(&mut self, now: Time, credit: ReturnedCredit, edge: &mut impl Edge) {
+        let ReturnedCredit { channel, at, bytes } = credit;
+        self.credits.give(channel, now, at, bytes);
+        self.wake(channel, edge);
     }
 }

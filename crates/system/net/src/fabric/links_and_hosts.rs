@@ -2,6 +2,8 @@
 //! State of a fabric, and its interface to the hosts.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::Arc;
 
 use sim::Time;
 use sim::memory::HugePageSlice;
@@ -39,8 +41,9 @@ pub enum Event {
 
 /// Interface of a fabric to an event queue and the ports of the hosts.
 pub(crate) trait Edge {
-    /// Schedules an event, which the fabric [handles](Fabric::handle) at `at`.
-    fn schedule(&mut self, at: Time, event: Event);
+    /// Schedules an event, which the fabric [handles](Fabric::handle) at `at`. Simultaneous events are in the order of
+    /// their [keys](crate::order).
+    fn schedule(&mut self, at: Time, key: u64, event: Event);
     /// Reports credit for the packet with this token, and that its host's link is free at `free`. Returns the departure
     /// time of the packet.
     #[inline]
@@ -58,6 +61,41 @@ pub(crate) trait Edge {
     fn arrives(&mut self, arrival: Arrival);
     /// Reports that a packet damaged by a link was discarded at `at`.
     fn lost(&mut self, token: u32, at: Time);
+    /// Returns true if this simulation has this host or switch.
+    #[inline(always)]
+    fn has_vertex(&self, _vertex: u32) -> bool {
+        true
+    }
+    /// Returns true if this simulation has the sending end of this link.
+    #[inline(always)]
+    fn has_link(&self, _link: u32) -> bool {
+        true
+    }
+    /// Passes a packet, with the packet that it is about, to the simulation of a switch; `joined` is the time at which
+    /// its head has passed the switch.
+    fn send_packet(&mut self, _vertex: u32, _packet: Packet, _subject: Option<Packet>) {}
+    /// Passes a packet to the simulation of its host, which retransmits it at the time `joined`.
+    fn send_back(&mut self, _packet: Packet) {}
+    /// Passes credit to the simulation of the sending end of a link.
+    fn return_credit(&mut self, _link: u32, _credit: ReturnedCredit) {}
+    /// Passes a pause or resume frame to the simulation of the sending end of a link.
+    fn send_frame(&mut self, _link: u32, _frame: Frame) {}
+}
+
+/// Credit that returns to a channel at a time.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ReturnedCredit {
+    pub channel: u32,
+    pub at: Time,
+    pub bytes: u32,
+}
+
+/// A frame that pauses or resumes a channel at a time.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Frame {
+    pub channel: u32,
+    pub at: Time,
+    pub event: Event,
 }
 
 /// A packet on its host's link.
@@ -93,16 +131,30 @@ pub(crate) enum Rounding {
     Down,
 }
 
-/// Simulation of a packet network.
+/// Returns the ranges of numbers below `count` for which `has` is true.
+pub(crate) fn ranges(count: u32, has: impl Fn(u32) -> bool) -> Vec<Range<usize>> {
+    let mut ranges: Vec<Range<usize>> = Vec::new();
+    for number in (0..count).filter(|number| has(*number)).map(|number| number as usize) {
+        match ranges.last_mut() {
+            Some(last) if last.end == number => last.end += 1,
+            _ => ranges.push(number..number + 1),
+        }
+    }
+    ranges
+}
+
+/// Simulation of a packet network, or of some of its hosts and switches.
 #[derive(Debug)]
 pub(crate) struct Fabric {
-    pub(super) topology: Topology,
+    pub(super) topology: Arc<Topology>,
     pub(super) parameters: Parameters,
     pub(super) hosts: u32,
     pub(super) classes: u8,
     /// Number of virtual channels of a link.
     pub(super) vcs: u32,
     pub(super) time_out: Time,
+    /// Minimum latency of the links.
+    pub(super) least_latency: Time,
     pub(super) kinds: Vec<Kind>,
     pub(super) links: HugePageSlice<LinkState>,
     /// Credits of all virtual channels.
@@ -111,6 +163,8 @@ pub(crate) struct Fabric {
     pub(super) drops: Vec<u64>,
     pub(super) packets: Slab<Packet>,
     pub(super) sent_packets: u64,
+    /// Number of packets of each host so far, for adaptive routing.
+    numbers: Vec<u32>,
     pub(super) resent: u64,
     pub(super) hops: u64,
     /// Times of packets on links, if recorded.
@@ -129,7 +183,22 @@ impl Fabric {
     /// # Errors
     /// If a parameter is invalid.
     pub fn new(topology: Topology, parameters: Parameters, rounding: Rounding) -> Result<Fabric, NetError> {
+        Fabric::of_vertices(topology.into(), parameters, rounding, |_| true)
+    }
+
+    /// Creates an empty fabric for a simulation of the hosts and switches for which `has` is true.
+    ///
+    /// # Errors
+    /// If a parameter is invalid.
+    pub fn of_vertices(
+        topology: Arc<Topology>,
+        parameters: Parameters,
+        rounding: Rounding,
+        has: impl Fn(u32) -> bool,
+    ) -> Result<Fabric, NetError> {
         parameters.check()?;
+        let vertices = ranges(topology.hosts() + topology.switches(), has);
+        let own = topology.links_of(&vertices);
         let kind = |link: &Link| Kind {
             gap_per_byte: link.gap_per_byte.unwrap_or(parameters.gap_per_byte),
             latency: link.latency.unwrap_or(parameters.wire),
@@ -145,14 +214,21 @@ impl Fabric {
         }
         kinds.sort_unstable();
         kinds.dedup();
-        let mut links = HugePageSlice::filled(LinkState::UNUSED, topology.links().len());
-        for (state, link) in links.iter_mut().zip(topology.links()) {
-            let kind = kinds.partition_point(|other| *other < kind(link)) as u32;
-            *state = LinkState { to: link.to, kind, ..*state };
+        // SAFETY: a link of zero bytes is valid.
+        let mut links = unsafe { HugePageSlice::partly_filled(LinkState::UNUSED, topology.links().len(), &own) };
+        for range in &own {
+            for (state, link) in links[range.clone()].iter_mut().zip(&topology.links()[range.clone()]) {
+                let kind = kinds.partition_point(|other| *other < kind(link)) as u32;
+                *state = LinkState { to: link.to, kind, ..*state };
+            }
         }
         let classes = if parameters.routing == Routing::Adaptive { topology.classes() } else { 1 };
         let vcs = topology.vcs(classes);
-        let channels = if parameters.flow == Flow::Credits { links.len() * vcs as usize } else { 0 };
+        let of_channels: Vec<_> = own.iter().map(|own| own.start * vcs as usize..own.end * vcs as usize).collect();
+        let credits = match parameters.flow {
+            Flow::Credits => Credits::new(links.len() * vcs as usize, &of_channels),
+            _ => Credits::new(0, &[]),
+        };
         let queues = match parameters.has_queues() {
             true => Queues::new(&parameters, links.len(), vcs, &kinds)?,
             false => Queues::default(),
@@ -160,6 +236,8 @@ impl Fabric {
         // Maximum time of a packet that is not lost: at each link, a full queue, its own bytes and the latencies.
         let slowest = kinds.iter().map(|kind| kind.gap_per_byte).max().unwrap_or_default();
         let latency = kinds.iter().map(|kind| kind.latency).max().unwrap_or_default();
+        let least_latency = kinds.iter().map(|kind| kind.latency).min().unwrap_or_default();
+        let numbers = if parameters.routing == Routing::Adaptive { topology.hosts() as usize } else { 0 };
         let queue = slowest.time(parameters.buffer.saturating_add(2 * u64::from(parameters.mtu)));
         let link = queue.saturating_add(latency).saturating_add(parameters.switch);
         // A packet must not be retransmitted while its acknowledgement is in flight.
@@ -169,8 +247,10 @@ impl Fabric {
             hosts: topology.hosts(),
             classes,
             vcs,
+            least_latency,
+            numbers: vec![0; numbers],
             time_out: time_out.map_or(Parameters::LONGEST, Time::from_ps).min(Parameters::LONGEST),
-            credits: Credits::new(channels),
+            credits,
             packets: Slab::new(Packet::NEW),
             sent_packets: 0,
             resent: 0,
@@ -178,7 +258,7 @@ impl Fabric {
             drops: vec![0; if parameters.flow == Flow::Drop { links.len() } else { 0 }],
             crossings: None,
             lossy: BTreeMap::new(),
-            answers: Answers::new(&parameters),
+            answers: Answers::new(&parameters, links.len()),
             queues,
             kinds,
             links,
@@ -297,10 +377,17 @@ impl Fabric {
     #[inline]
     pub fn packet(&mut self, packet: NewPacket) -> u32 {
         let NewPacket { from, to, bytes, token } = packet;
-        let number = if self.parameters.routing == Routing::Adaptive { self.sent_packets + 1 } else { 0 };
+        let number = if self.is_adaptive() { self.next_number(from) } else { 0 };
         let hash = Hash::new(self.parameters.seed, from, to, number);
         self.sent_packets += 1;
         self.packets.insert(Packet { token, from, to, bytes, hash, ..Packet::NEW })
+    }
+
+    /// Returns the number of the next packet of a host, from 1.
+    pub(super) fn next_number(&mut self, host: u32) -> u64 {
+        let number = &mut self.numbers[host as usize];
+        *number = number.wrapping_add(1);
+        u64::from(*number)
     }
 
     /// Returns the bytes of a packet on links.

@@ -42,7 +42,7 @@ pub use answers::Counts;
 pub(crate) use answers::Signal;
 pub(crate) use link::Kind;
 pub use links_and_hosts::Event;
-pub(crate) use links_and_hosts::{Arrival, Edge, Fabric, Left, Rounding};
+pub(crate) use links_and_hosts::{Arrival, Edge, Fabric, Frame, Left, ReturnedCredit, Rounding, ranges};
 pub(crate) use packet::{NewPacket, Packet};
 pub use parameters::{Flow, Parameters, RateControl, Routing, Transport};
 pub use statistics::{Crossing, LinkReport, Report, Traffic};

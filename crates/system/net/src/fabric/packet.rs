@@ -127,6 +127,12 @@ impl Marks {
         self.0 = if is_set { self.0 | mark as u8 } else { self.0 & !(mark as u8) };
     }
 
+    /// Returns true for an answer whose token is another packet.
+    #[inline]
+    pub fn has_subject(self) -> bool {
+        matches!(self.role(), Role::Ack | Role::Refusal)
+    }
+
     /// Returns true for a data packet that its receiver does not have yet.
     #[inline]
     pub fn is_news(self) -> bool {

@@ -13,7 +13,7 @@ use crate::topology::RouteState;
 /// step reads the data that the previous one fetched. All steps are only hints.
 impl Fabric {
     /// First step: fetches the data of the event.
-    #[inline]
+    #[inline(always)]
     pub fn prefetch(&self, event: Event) {
         match event {
             Event::Hop(packet) | Event::Retransmit(packet) | Event::Delivered(packet) => self.packets.prefetch(packet),
@@ -25,13 +25,13 @@ impl Fabric {
     }
 
     /// First step for the link of a host.
-    #[inline]
+    #[inline(always)]
     pub fn prefetch_host(&self, host: u32) {
         self.prefetch_link(self.topology.first(host), 0);
     }
 
     /// Second step: fetches the next hops of packets.
-    #[inline]
+    #[inline(always)]
     pub fn prefetch_next(&self, event: Event) {
         match event {
             Event::Hop(id) => {
@@ -55,7 +55,7 @@ impl Fabric {
     }
 
     /// Third step: fetches the hops after that. Returns the token of a data packet that may be on its last link.
-    #[inline]
+    #[inline(always)]
     pub fn prefetch_last(&self, event: Event) -> Option<u32> {
         match event {
             Event::Hop(id) => {

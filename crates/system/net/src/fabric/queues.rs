@@ -39,8 +39,23 @@ pub(super) struct Port {
     pub is_busy: bool,
     /// Bytes of the other waiting packets, and of the one being sent.
     pub bytes: u64,
-    /// Packet being sent: its bytes in `bytes`, its bytes in its input channel, and that channel.
-    pub sending: (u32, u32, u32),
+    /// Packet being sent.
+    pub sending: Sending,
+}
+
+/// A packet being sent.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Sending {
+    /// Its bytes in [`Port::bytes`].
+    pub counted: u32,
+    /// Its bytes in its input channel, that channel, and the kind of its link.
+    pub bytes: u32,
+    pub came: u32,
+    pub came_by: u32,
+}
+
+impl Sending {
+    pub const NOTHING: Sending = Sending { counted: 0, bytes: 0, came: NOWHERE, came_by: 0 };
 }
 
 /// A virtual channel of a link: packets that wait at the sending end, and bytes stored at the receiving end.
@@ -66,7 +81,7 @@ impl Queues {
             turn: 0,
             is_busy: false,
             bytes: 0,
-            sending: (0, 0, NOWHERE),
+            sending: Sending::NOTHING,
         };
         let channel = Channel { waiting: List::EMPTY, paused: None, stored: 0, is_pausing: false };
         let (pause, resume) = if parameters.flow == Flow::Pfc { thresholds(parameters, kinds)? } else { (u64::MAX, 0) };

@@ -3,6 +3,7 @@
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use std::ops::Range;
 
 use sim::Time;
 
@@ -11,6 +12,20 @@ use super::links_and_hosts::Fabric;
 use super::statistics::{LinkReport, Report, Traffic};
 
 impl Fabric {
+    /// Adds the counts of another part of the network, and takes the state of its links.
+    pub fn absorb(&mut self, other: &Fabric, vertices: &[Range<usize>]) {
+        for range in self.topology.links_of(vertices) {
+            self.links[range.clone()].copy_from_slice(&other.links[range.clone()]);
+            if !self.drops.is_empty() {
+                self.drops[range.clone()].copy_from_slice(&other.drops[range]);
+            }
+        }
+        self.sent_packets += other.sent_packets;
+        self.hops += other.hops;
+        self.resent += other.resent;
+        self.answers.counts.add(&other.answers.counts);
+    }
+
     /// Returns the statistics up to `end`, with at most `busiest` links of highest utilization.
     pub fn report(&self, end: Time, busiest: usize) -> Report {
         // Networks have many links, so a second pass over them would cost more than the work on each.

@@ -9,7 +9,7 @@ use crate::Topology;
 use crate::topology::RouteState;
 
 /// Returns the way out of switch `vertex` that does not depend on queues.
-#[inline]
+#[inline(always)]
 pub(crate) fn fixed(topology: &Topology, vertex: u32, packet: &Packet) -> Way {
     let (switch, state) = (vertex - topology.hosts(), packet.state);
     let hops = topology.next_hops(switch, packet.to, state);

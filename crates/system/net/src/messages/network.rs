@@ -1,12 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Hosts that send messages over a fabric.
 
+use std::sync::Arc;
+
 use sim::memory::{HugePageSlice, prefetch};
 use sim::{DelayQueue, Time};
 
+use super::in_flight::{Announcement, InFlightMessage};
 use super::pace::Pace;
-use crate::fabric::{self, Arrival, Edge, Fabric, Left, NewPacket, Packet, Parameters, Report, Rounding, Signal};
-use crate::slab::{Linked, List, NOBODY, Slab};
+use super::scope::{Parcels, Part, Scope, Whole};
+use crate::fabric::{
+    self, Arrival, Edge, Fabric, Frame, Left, NewPacket, Packet, Parameters, Report, ReturnedCredit, Rounding, Signal,
+    ranges,
+};
+use crate::order::{Class, key};
+use crate::partition::Partition;
+use crate::slab::{List, Slab};
 use crate::{NetError, Topology};
 
 /// An event of the network, in 8 bytes.
@@ -56,11 +65,12 @@ pub struct Message {
     pub is_urgent: bool,
 }
 
-/// Hosts that send messages over a fabric.
+/// Hosts that send messages over a fabric, or those of a [`Part`](super::Part) of it.
 #[derive(Debug)]
-pub struct MessageNetwork {
+pub struct MessageNetwork<S = Whole> {
     pub(super) fabric: Fabric,
     pub(super) hosts: Hosts,
+    pub(super) scope: S,
 }
 
 /// Hosts and their messages.
@@ -94,57 +104,6 @@ impl Sender {
         Sender { queue: List::EMPTY, urgent: List::EMPTY, next: Time::ZERO, wake: Time::MAX, is_stalled: false };
 }
 
-/// A message in flight.
-#[derive(Clone, Copy, Debug)]
-#[repr(align(64))]
-pub(super) struct InFlightMessage {
-    from: u32,
-    pub to: u32,
-    token: u32,
-    /// Next message in the queue of its host.
-    next: u32,
-    tell_sent: bool,
-    /// True while it must still delay the next message, which it does once.
-    pays_gap: bool,
-    /// True once its first packet is created.
-    is_begun: bool,
-    /// Earliest start.
-    at: Time,
-    /// Bytes not yet split into packets.
-    left: u64,
-    /// Number of its packets with unknown arrival.
-    on_the_way: u32,
-    /// Latest known arrival of its packets.
-    latest: Time,
-}
-
-impl InFlightMessage {
-    const NEW: InFlightMessage = InFlightMessage {
-        from: 0,
-        to: 0,
-        token: 0,
-        next: NOBODY,
-        tell_sent: false,
-        pays_gap: false,
-        is_begun: false,
-        at: Time::ZERO,
-        left: 0,
-        on_the_way: 0,
-        latest: Time::ZERO,
-    };
-
-    /// Returns its earliest departure, given its sender's other messages.
-    #[inline]
-    fn may_begin(&self, sender: &Sender) -> Time {
-        if self.is_begun { Time::ZERO } else { self.at.max(sender.next) }
-    }
-
-    /// Returns true if all of it is split into packets.
-    fn is_sent(&self) -> bool {
-        self.left == 0
-    }
-}
-
 /// Next item that a host sends.
 #[derive(Clone, Copy, Debug)]
 enum Next {
@@ -154,22 +113,43 @@ enum Next {
     Message { before: Option<u32>, message: u32 },
 }
 
-impl Linked for InFlightMessage {
-    fn next(&mut self) -> &mut u32 {
-        &mut self.next
-    }
-}
-
 /// Hosts and event queue, as the fabric's edge.
-struct Edges<'a, E> {
+struct Edges<'a, E, S> {
     hosts: &'a mut Hosts,
+    scope: &'a mut S,
     queue: &'a mut DelayQueue<E>,
 }
 
-impl<E: Copy + From<Event>> Edge for Edges<'_, E> {
+impl<E: Copy + From<Event>, S: Scope> Edge for Edges<'_, E, S> {
     #[inline]
-    fn schedule(&mut self, at: Time, event: fabric::Event) {
-        self.queue.push(at, Event::Fabric(event).into());
+    fn schedule(&mut self, at: Time, key: u64, event: fabric::Event) {
+        self.queue.push(at, key, Event::Fabric(event).into());
+    }
+
+    #[inline(always)]
+    fn has_vertex(&self, vertex: u32) -> bool {
+        self.scope.has_vertex(vertex)
+    }
+
+    #[inline(always)]
+    fn has_link(&self, link: u32) -> bool {
+        self.scope.has_link(link)
+    }
+
+    fn send_packet(&mut self, vertex: u32, packet: Packet, subject: Option<Packet>) {
+        self.scope.send_packet(vertex, packet, subject, &self.hosts.messages);
+    }
+
+    fn send_back(&mut self, packet: Packet) {
+        self.scope.send_back(packet, &self.hosts.messages);
+    }
+
+    fn return_credit(&mut self, link: u32, credit: ReturnedCredit) {
+        self.scope.return_credit(link, credit);
+    }
+
+    fn send_frame(&mut self, link: u32, frame: Frame) {
+        self.scope.send_frame(link, frame);
     }
 
     #[inline]
@@ -186,7 +166,7 @@ impl<E: Copy + From<Event>> Edge for Edges<'_, E> {
         message.on_the_way -= 1;
         message.latest = message.latest.max(last);
         if message.on_the_way == 0 && message.is_sent() {
-            self.queue.push(message.latest, Event::Arrived(token).into());
+            self.queue.push(message.latest, key(Class::Arrived, message.to), Event::Arrived(token).into());
         }
     }
 }
@@ -196,13 +176,30 @@ impl MessageNetwork {
     ///
     /// # Errors
     /// If a parameter is invalid.
-    pub fn new(topology: Topology, parameters: Parameters) -> Result<MessageNetwork, NetError> {
+    pub fn new(topology: impl Into<Arc<Topology>>, parameters: Parameters) -> Result<MessageNetwork, NetError> {
+        MessageNetwork::with_scope(topology.into(), parameters, Whole)
+    }
+}
+
+impl<S: Scope> MessageNetwork<S> {
+    /// Creates an empty network, or its part in a scope.
+    ///
+    /// # Errors
+    /// If a parameter is invalid.
+    pub(super) fn with_scope(
+        topology: Arc<Topology>,
+        parameters: Parameters,
+        scope: S,
+    ) -> Result<MessageNetwork<S>, NetError> {
         let gap = parameters.gap;
-        let fabric = Fabric::new(topology, parameters, Rounding::Up)?;
+        let fabric = Fabric::of_vertices(topology, parameters, Rounding::Up, |vertex| scope.has_vertex(vertex))?;
         let hosts = fabric.topology().hosts();
-        let (senders, pace) =
-            (HugePageSlice::filled(Sender::IDLE, hosts as usize), Pace::new(fabric.parameters(), hosts));
-        Ok(MessageNetwork { fabric, hosts: Hosts { senders, messages: Slab::new(InFlightMessage::NEW), pace, gap } })
+        let own = ranges(hosts, |host| scope.has_vertex(host));
+        // SAFETY: a sender of zero bytes is valid.
+        let senders = unsafe { HugePageSlice::partly_filled(Sender::IDLE, hosts as usize, &own) };
+        let pace = Pace::new(fabric.parameters(), hosts);
+        let hosts = Hosts { senders, messages: Slab::new(InFlightMessage::NEW), pace, gap };
+        Ok(MessageNetwork { fabric, hosts, scope })
     }
 
     /// Returns the topology.
@@ -235,7 +232,8 @@ impl MessageNetwork {
     ) -> Option<Notice> {
         match event {
             Event::Fabric(event) => {
-                let signal = self.fabric.handle(now, event, &mut Edges { hosts: &mut self.hosts, queue });
+                let MessageNetwork { fabric, hosts, scope } = self;
+                let signal = fabric.handle(now, event, &mut Edges { hosts, scope, queue });
                 if let Some(signal) = signal {
                     self.heed(now, signal, queue);
                 }
@@ -251,7 +249,10 @@ impl MessageNetwork {
             }
             Event::Sent(message) => Some(Notice::Sent(self.hosts.messages[message].token)),
             Event::Arrived(message) => {
-                let InFlightMessage { token, to, .. } = self.hosts.messages.remove(message);
+                let InFlightMessage { token, from, to, origin, .. } = self.hosts.messages.remove(message);
+                if !self.scope.has_vertex(from) {
+                    self.scope.is_received(from, origin);
+                }
                 Some(Notice::Arrived { token, to })
             }
         }
@@ -291,8 +292,9 @@ impl MessageNetwork {
         let Some(from) = self.hosts.pace.turn(host) else { return };
         let packet = self.fabric.parameters().mtu;
         let next = now + self.fabric.kind(self.fabric.link_of(host)).transmission(packet);
-        queue.push(next, Event::Pull(host).into());
-        self.fabric.pull(now, from, host, &mut Edges { hosts: &mut self.hosts, queue });
+        queue.push(next, key(Class::Pull, host), Event::Pull(host).into());
+        let MessageNetwork { fabric, hosts, scope } = self;
+        fabric.pull(now, from, host, &mut Edges { hosts, scope, queue });
     }
 
     /// Submits a message to a host, at `now` or, if it is not urgent, at a future time.
@@ -303,6 +305,10 @@ impl MessageNetwork {
         let (pays_gap, left) = (!is_urgent, bytes.max(1));
         let new = InFlightMessage { from, to, token, tell_sent, pays_gap, at, left, ..InFlightMessage::NEW };
         let id = self.hosts.messages.insert(new);
+        if !self.scope.has_vertex(to) {
+            let packets = left.div_ceil(self.fabric.parameters().mtu.into()) as u32;
+            self.scope.announce(Announcement { from, to, token, packets, origin: id });
+        }
         if is_urgent && from != to {
             let packet = self.packet(id);
             self.hosts.pace.has_more(from, to, left, self.fabric.parameters().mtu);
@@ -346,7 +352,7 @@ impl MessageNetwork {
             None => {
                 let Some(first) = sender.queue.first() else { return };
                 let message = &self.hosts.messages[first];
-                if now < message.may_begin(sender) {
+                if now < message.may_begin(sender.next) {
                     return self.kick(now, host, queue);
                 }
                 if message.to == host {
@@ -388,7 +394,8 @@ impl MessageNetwork {
     #[inline]
     fn send_packet<E: Copy + From<Event>>(&mut self, now: Time, host: u32, packet: u32, queue: &mut DelayQueue<E>) {
         self.hosts.senders[host as usize].is_stalled = true;
-        self.fabric.inject(now, packet, &mut Edges { hosts: &mut self.hosts, queue });
+        let MessageNetwork { fabric, hosts, scope } = self;
+        fabric.inject(now, packet, &mut Edges { hosts, scope, queue });
     }
 
     /// Creates the next packet of a message.
@@ -417,9 +424,89 @@ impl MessageNetwork {
         let end = now.saturating_add(kind.gap_per_byte.time(message.left));
         message.left = 0;
         self.hosts.message_left(id, Left { token: id, start: now, end, bytes: 0, kind }, queue);
-        queue.push(end, Event::Arrived(id).into());
+        queue.push(end, key(Class::Arrived, host), Event::Arrived(id).into());
         self.fabric.occupy(host, end);
         self.kick(now, host, queue);
+    }
+}
+
+/// Event queue as the edge of a fabric that accepts parcels of other parts: their delays have no meaning here.
+struct Imports<'a, E>(&'a mut DelayQueue<E>);
+
+impl<E: Copy + From<Event>> Edge for Imports<'_, E> {
+    fn schedule(&mut self, at: Time, key: u64, event: fabric::Event) {
+        self.0.push_apart(at, key, Event::Fabric(event).into());
+    }
+
+    fn left(&mut self, _: Left) {}
+
+    fn arrives(&mut self, _: Arrival) {}
+
+    fn lost(&mut self, _: u32, _: Time) {}
+}
+
+impl MessageNetwork<Part> {
+    /// Creates an empty part of a network: number `me` of a partition of this topology.
+    ///
+    /// # Errors
+    /// If a parameter is invalid.
+    pub fn of_part(
+        topology: Arc<Topology>,
+        parameters: Parameters,
+        partition: Arc<Partition>,
+        me: usize,
+    ) -> Result<MessageNetwork<Part>, NetError> {
+        MessageNetwork::with_scope(topology, parameters, Part::new(partition, me))
+    }
+
+    /// Returns the earliest time of the parcels since the last call.
+    pub fn take_earliest(&mut self) -> Time {
+        self.scope.take_earliest()
+    }
+
+    /// Exchanges the parcels for another part with an empty list.
+    pub fn swap_parcels(&mut self, to: usize, parcels: &mut Parcels) {
+        self.scope.swap_parcels(to, parcels);
+    }
+
+    /// Accepts the parcels of part `from` and empties the list. All events before `now` are handled.
+    pub fn accept<E: Copy + From<Event>>(
+        &mut self,
+        now: Time,
+        from: usize,
+        parcels: &mut Parcels,
+        queue: &mut DelayQueue<E>,
+    ) {
+        let MessageNetwork { fabric, hosts, scope } = self;
+        let edge = &mut Imports(queue);
+        for announcement in parcels.announcements.drain(..) {
+            let id = hosts.messages.insert(InFlightMessage::announced(&announcement));
+            scope.is_announced(from, announcement.origin, id);
+        }
+        let mut packets = parcels.packets.drain(..);
+        while let Some(packet) = packets.next() {
+            let subject = if packet.marks.has_subject() { packets.next() } else { None };
+            fabric.import(scope.accept(packet), subject, edge);
+        }
+        for packet in parcels.returned.drain(..) {
+            fabric.import_lost(packet, edge);
+        }
+        for credit in parcels.credits.drain(..) {
+            fabric.import_credit(now, credit, edge);
+        }
+        for frame in parcels.frames.drain(..) {
+            edge.schedule(frame.at, key(Class::Frame, frame.channel), frame.event);
+        }
+        for message in parcels.received.drain(..) {
+            hosts.messages.remove(message);
+        }
+    }
+
+    /// Adds the counts of another part, and takes the state of its links for the [report](MessageNetwork::report).
+    pub fn absorb(&mut self, other: &MessageNetwork<Part>) {
+        let links =
+            ranges(self.topology().hosts() + self.topology().switches(), |vertex| other.scope.has_vertex(vertex));
+        self.fabric.absorb(&other.fabric, &links);
     }
 }
 
@@ -449,13 +536,13 @@ impl Hosts {
                 at = next;
             } else {
                 let Some(first) = sender.queue.first() else { return };
-                at = at.max(self.messages[first].may_begin(sender));
+                at = at.max(self.messages[first].may_begin(sender.next));
             }
         }
         let sender = &mut self.senders[host as usize];
         if at < sender.wake {
             sender.wake = at;
-            queue.push(at, Event::Send(host).into());
+            queue.push(at, key(Class::Send, host), Event::Send(host).into());
         }
     }
 
@@ -470,7 +557,7 @@ impl Hosts {
         let (mut best, mut before, mut place) = (None, None, sender.queue.first());
         while let Some(id) = place {
             let message = &self.messages[id];
-            let when = at.max(message.may_begin(sender)).max(self.pace.when(host, message.to));
+            let when = at.max(message.may_begin(sender.next)).max(self.pace.when(host, message.to));
             if when < best.map_or(Time::MAX, |(best, _)| best) {
                 best = Some((when, Next::Message { before, message: id }));
             }
@@ -505,7 +592,7 @@ impl Hosts {
     ) {
         let message = &mut self.messages[id];
         if std::mem::take(&mut message.tell_sent) {
-            queue.push(end, Event::Sent(id).into());
+            queue.push(end, key(Class::Sent, message.from), Event::Sent(id).into());
         }
         if std::mem::take(&mut message.pays_gap) {
             // LogGP: g and the bytes after the first.

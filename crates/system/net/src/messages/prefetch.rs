@@ -2,11 +2,12 @@
 //! Prefetching for later events of a message network.
 
 use super::network::{Event, MessageNetwork};
+use super::scope::Scope;
 
 /// Prefetching in three steps, as in the [fabric](crate::fabric).
-impl MessageNetwork {
+impl<S: Scope> MessageNetwork<S> {
     /// First step: fetches the data of the event.
-    #[inline]
+    #[inline(always)]
     pub fn prefetch(&self, event: Event) {
         match event {
             Event::Fabric(event) => self.fabric.prefetch(event),
@@ -20,7 +21,7 @@ impl MessageNetwork {
     }
 
     /// Second step: fetches the next hops of packets.
-    #[inline]
+    #[inline(always)]
     pub fn prefetch_next(&self, event: Event) {
         match event {
             Event::Fabric(event) => self.fabric.prefetch_next(event),
@@ -30,7 +31,7 @@ impl MessageNetwork {
     }
 
     /// Third step: fetches the hops after that, or the message of a packet on its last link.
-    #[inline]
+    #[inline(always)]
     pub fn prefetch_last(&self, event: Event) {
         if let Event::Fabric(event) = event
             && let Some(message) = self.fabric.prefetch_last(event)

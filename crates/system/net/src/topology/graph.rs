@@ -2,6 +2,7 @@
 //! Topology: vertices, links and their names.
 
 use std::collections::VecDeque;
+use std::ops::Range;
 
 use sim::memory::prefetch;
 use sim::{Time, TimePerByte};
@@ -212,6 +213,11 @@ impl Topology {
     #[inline]
     pub(crate) fn first(&self, vertex: u32) -> u32 {
         self.first[vertex as usize]
+    }
+
+    /// Returns the ranges of links that start at ranges of vertices.
+    pub(crate) fn links_of(&self, vertices: &[Range<usize>]) -> Vec<Range<usize>> {
+        vertices.iter().map(|range| self.first[range.start] as usize..self.first[range.end] as usize).collect()
     }
 
     /// Returns the next hops from a switch (numbered from 0) to a host.

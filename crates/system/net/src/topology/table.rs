@@ -82,7 +82,8 @@ impl TableRoutes {
 
     #[inline]
     pub fn next_hops(&self, switch: u32, to: u32, hops: u8) -> NextHops<'_> {
-        let vc = if self.vcs == 1 { 0 } else { hops };
+        // Behind the last of the longest paths is a host, which never waits.
+        let vc = hops.min(self.vcs as u8 - 1);
         NextHops { ports: self.ports(switch, to), vc, is_pair: false }
     }
 

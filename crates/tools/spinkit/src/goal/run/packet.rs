@@ -2,7 +2,11 @@
 //! `spinkit goal run packet`
 
 use clap::ValueEnum;
-use goal::packet::{Outcome, Parameters, hosts, record, run as execute};
+use std::sync::Arc;
+
+use goal::packet::{
+    Outcome, Parameters, WindowCounts, count, hosts, one_thread, packets, record, single_thread_reason,
+};
 use goal::{RunProgress, Schedule};
 use machine::{Shape, Topology};
 use net::fabric::{self, Flow, LinkReport, RateControl, Routing, Transport};
@@ -25,6 +29,12 @@ pub struct Arguments {
     costs: Costs,
     #[command(flatten)]
     threshold: Eager,
+    /// Number of simulation threads, if the run is long and the processors are free (results are identical) [default: 1]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..))]
+    threads: Option<u8>,
+    /// Report the events on the critical path of N threads: in each window, those of the thread with most
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(2..), conflicts_with_all = ["threads", "trace"])]
+    window_counts: Option<u8>,
     #[command(flatten)]
     noise: noise::Arguments,
     #[command(flatten)]
@@ -209,13 +219,14 @@ pub fn run(schedule: &Schedule, arguments: &Arguments, trace: Trace) -> Result<R
     let machine = common.machine_or_default(common::Network::Fabric)?;
     let network = given.apply(&machine.network)?;
     let hosts = hosts(schedule).map_err(|error| GoalError::run(&common.file, error))?;
-    let topology = net::Topology::of_machine(&network, hosts)?;
+    let topology = Arc::new(net::Topology::of_machine(&network, hosts)?);
     let machines = fabric::Parameters::of_machine(&network);
-    let parameters = Parameters {
+    let mut parameters = Parameters {
         overhead: costs.overhead.unwrap_or(machine.host.overhead),
         overhead_per_byte: costs.overhead_per_byte.unwrap_or(TimePerByte::INFINITE),
         eager: arguments.threshold.eager,
         noise: arguments.noise.noise(),
+        threads: arguments.threads.map_or(1, usize::from),
         progress: RunProgress::default(),
         network: fabric::Parameters {
             gap_per_byte: given.link_bandwidth.or(costs.gap_per_byte).unwrap_or(machines.gap_per_byte),
@@ -234,16 +245,59 @@ pub fn run(schedule: &Schedule, arguments: &Arguments, trace: Trace) -> Result<R
             },
         },
     };
+    let is_impossible = || one_thread(schedule, &topology, &parameters).map(|why| why.to_string());
+    let is_wasteful = || {
+        let packets = packets(schedule, parameters.network.mtu);
+        single_thread_reason(packets, parameters.threads).map(|why| why.to_string())
+    };
+    if arguments.window_counts.is_none()
+        && parameters.threads > 1
+        && let Some(why) = is_impossible().or_else(is_wasteful)
+    {
+        eprintln!("spinkit goal: note: runs in one thread: {why}");
+        parameters.threads = 1;
+    }
+    if let Some(parts) = arguments.window_counts {
+        parameters.threads = parts.into();
+        if let Some(why) = one_thread(schedule, &topology, &parameters) {
+            return Err(GoalError::Usage(format!("--window-counts {parts}: {why}")));
+        }
+    }
     let (outcome, took) = common.timed(schedule, &parameters.progress, || match trace.is_on() {
-        false => execute(schedule, topology, &parameters),
-        true => record(schedule, topology, &parameters, timeline.window(schedule)),
+        false => count(schedule, topology, &parameters),
+        true => {
+            let outcome = record(schedule, topology, &parameters, timeline.window(schedule))?;
+            Ok((outcome, WindowCounts::default()))
+        }
     });
-    let outcome = outcome.map_err(|error| GoalError::run(&common.file, error))?;
+    let (outcome, counts) = outcome.map_err(|error| GoalError::run(&common.file, error))?;
     if let Some(path) = timeline.file() {
         let write = || timeline.write_packets(trace, schedule, parameters.eager, &outcome.details.spans);
         common.writing(path, write).map_err(GoalError::write(path))?;
     }
-    outcome_report(schedule, &parameters, outcome, took)
+    let mut report = outcome_report(schedule, &parameters, outcome, took)?;
+    if arguments.window_counts.is_some() {
+        let WindowCounts { parts, windows, events, critical, parcels } = counts;
+        let gain = events as f64 / critical.max(1) as f64;
+        report.more.insert(
+            "window_counts".into(),
+            json!({
+                "parts": parts,
+                "windows": windows,
+                "events": events,
+                "critical_events": critical,
+                "parcels": parcels,
+                "largest_gain": gain,
+            }),
+        );
+        let line = format!(
+            "{parts} parts, {windows} windows of {:.0} events, {critical} of {events} events on the critical path, \
+             {parcels} parcels: {gain:.1} times as fast at best",
+            events as f64 / windows.max(1) as f64
+        );
+        report.lines.push(("windows", line));
+    }
+    Ok(report)
 }
 
 fn outcome_report(
@@ -271,6 +325,7 @@ fn outcome_report(
     let rate = network.packet_hops as f64 / took.cpu.as_secs_f64().max(1e-9);
     let more = [
         ("unreceived_messages", outcome.unreceived.len().into()),
+        ("threads", parameters.threads.into()),
         (
             "network",
             json!({

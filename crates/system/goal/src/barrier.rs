@@ -12,7 +12,7 @@ const LOOKS: u32 = 1 << 10;
 /// waking take longer. It then sleeps, as the missing thread may have no CPU and must not compete with the waiting
 /// ones.
 #[derive(Debug)]
-pub(super) struct Barrier {
+pub(crate) struct Barrier {
     threads: usize,
     arrived: AtomicUsize,
     round: AtomicUsize,
@@ -24,7 +24,7 @@ pub(super) struct Barrier {
 
 /// Membership of a thread. If the thread panics, the others panic too instead of waiting forever.
 #[derive(Debug)]
-pub(super) struct Member<'a>(&'a Barrier);
+pub(crate) struct Member<'a>(&'a Barrier);
 
 impl Drop for Member<'_> {
     fn drop(&mut self) {

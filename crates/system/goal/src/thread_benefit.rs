@@ -8,9 +8,11 @@ use thiserror::Error;
 
 use crate::schedule::Schedule;
 
-/// Number of operations that one thread executes in about 100 ms: at 12 to 20 million events per second, with an event
-/// for each operation and each message.
+/// Number of operations that one thread executes in about 100 ms in LogGOPS: at 12 to 20 million events per second, with
+/// an event for each operation and each message.
 const SHORT: usize = 1 << 20;
+/// Number of packets that one thread moves in about 100 ms: at 5 million hops per second, with 4 to 6 hops for each.
+const FEW: u64 = 100_000;
 /// Number of samples of the computer's load, and the interval between them.
 const SAMPLES: usize = 5;
 const PAUSE: Duration = Duration::from_millis(2);
@@ -24,6 +26,12 @@ pub enum SingleThread {
         /// Number of operations
         operations: usize,
     },
+    /// Starting and synchronising threads takes longer than it saves.
+    #[error("{packets} packets are too few for several ({FEW})")]
+    FewPackets {
+        /// Number of packets
+        packets: u64,
+    },
     /// The threads synchronise every few microseconds, so all are as slow as one that shares a processor.
     #[error("{running} other threads of this computer are running, and it has {processors} processors")]
     Busy {
@@ -34,11 +42,24 @@ pub enum SingleThread {
     },
 }
 
-/// Returns the reason to use one thread instead of `threads`, if any: a short schedule or a busy processor.
+/// Returns the reason to execute a schedule in LogGOPS by one thread instead of `threads`, if any: a short schedule or a
+/// busy processor.
 pub fn single_thread_reason(schedule: &Schedule, threads: usize) -> Option<SingleThread> {
     if schedule.len() < SHORT {
         return Some(SingleThread::Short { operations: schedule.len() });
     }
+    busy_reason(threads)
+}
+
+/// Returns the reason to move packets by one thread instead of `threads`, if any: few packets or a busy processor.
+pub fn single_thread_reason_for_packets(packets: u64, threads: usize) -> Option<SingleThread> {
+    if packets < FEW {
+        return Some(SingleThread::FewPackets { packets });
+    }
+    busy_reason(threads)
+}
+
+fn busy_reason(threads: usize) -> Option<SingleThread> {
     let mut samples = [0; SAMPLES];
     for sample in &mut samples {
         thread::sleep(PAUSE);
@@ -73,6 +94,13 @@ mod tests {
         let why = single_thread_reason(&schedule, 2).unwrap();
         assert_eq!(why, SingleThread::Short { operations: schedule.len() });
         assert_eq!(why.to_string(), format!("{} operations are too few for several (1048576)", schedule.len()));
+    }
+
+    #[test]
+    fn few_packets_use_one_thread() {
+        let why = single_thread_reason_for_packets(99_999, 2).unwrap();
+        assert_eq!(why.to_string(), "99999 packets are too few for several (100000)");
+        assert!(!matches!(single_thread_reason_for_packets(100_000, 2), Some(SingleThread::FewPackets { .. })));
     }
 
     #[test]
