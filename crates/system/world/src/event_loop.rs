@@ -17,9 +17,9 @@ use super::end::End;
 use super::error::RunError;
 use super::event::{Cluster, Event};
 use super::failures::FailureError;
-use super::jobs::Tenant;
 use super::poll_state::Change;
 use super::processes::Processes;
+use super::tenants::Tenant;
 use super::wait::Wait;
 use ranks::{FreeRunReport, Job, Reply, Seating};
 
@@ -329,6 +329,40 @@ impl Ranks for Processes {
 }
 
 impl Processes {
+    /// Starts the ranks, each at the time of its job.
+    ///
+    /// # Errors
+    /// If a program cannot be started.
+    pub(super) fn start_ranks(&mut self, cluster: &mut Cluster) -> Result<(), ranks::JobError> {
+        for rank in 0..self.ranks.len() {
+            if self.ranks[rank].status.is_some() {
+                continue; // a node without a process, or a job that a sibling has ended
+            }
+            match self.start_time(rank) {
+                Time::ZERO => self.start_rank(cluster, rank)?,
+                start => cluster.schedule(start, Event::Start(rank as u32)),
+            }
+            if self.end.is_some() {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns the end of each job; `None` for one that a limit of the whole run has ended.
+    pub(super) fn job_ends(&self, cluster: &mut Cluster) -> Vec<Option<End>> {
+        let end = |(job, early): (usize, &Option<End>)| {
+            let members = self.job.seating().members(job);
+            match early {
+                Some(end) => Some(end.clone()),
+                None if members.iter().all(|member| self.ranks[*member].status.is_some()) => Some(End::Finished),
+                None if self.end.is_some() => None,
+                None => Some(self.deadlock(cluster, members)),
+            }
+        };
+        self.tenants.ends.iter().enumerate().map(end).collect()
+    }
+
     /// Returns the end of a run without further events: all ranks ended, or a deadlock.
     fn final_end(&self, cluster: &mut Cluster) -> End {
         if self.ranks.iter().all(|rank| rank.status.is_some()) {

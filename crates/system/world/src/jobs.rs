@@ -4,35 +4,13 @@
 //! The end of a job, its crash or the abort of one of its ranks ends this job's ranks only. A run with one job ends
 //! with it.
 
-use std::process::ExitStatus;
-
 use cluster::Partition;
 use sim::Time;
 
 use super::end::End;
-use super::event::{Cluster, Event};
+use super::event::Cluster;
 use super::processes::Processes;
-
-/// Properties of a job among others.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Tenant {
-    /// Name, for messages and reports.
-    pub name: String,
-    /// Portals user id of its processes.
-    pub user: u32,
-    /// Simulated time at which its ranks start.
-    pub start: Time,
-    /// Share of the cards' resources, relative to those of other jobs.
-    pub weight: u32,
-}
-
-/// Jobs of a run with several.
-#[derive(Default)]
-pub(super) struct Tenants {
-    pub(super) list: Vec<Tenant>,
-    /// Ends of the jobs that have ended early.
-    pub(super) ends: Vec<Option<End>>,
-}
+use super::tenants::{Tenant, Tenants};
 
 impl Processes {
     /// Separates the jobs of the cluster.
@@ -53,27 +31,8 @@ impl Processes {
         self.tenants = Tenants { ends: vec![None; tenants.len()], list: tenants };
     }
 
-    /// Starts the ranks, each at the time of its job.
-    ///
-    /// # Errors
-    /// If a program cannot be started.
-    pub(super) fn start_ranks(&mut self, cluster: &mut Cluster) -> Result<(), ranks::JobError> {
-        for rank in 0..self.ranks.len() {
-            if self.ranks[rank].status.is_some() {
-                continue; // a node without a process, or a job that a sibling has ended
-            }
-            match self.start_time(rank) {
-                Time::ZERO => self.start_rank(cluster, rank)?,
-                start => cluster.schedule(start, Event::Start(rank as u32)),
-            }
-            if self.end.is_some() {
-                break;
-            }
-        }
-        Ok(())
-    }
-
-    fn start_time(&self, rank: usize) -> Time {
+    /// Returns the time at which a rank starts.
+    pub(super) fn start_time(&self, rank: usize) -> Time {
         match self.tenants.list.as_slice() {
             [] => Time::ZERO,
             list => list[self.job.seating().job_of(rank)].start,
@@ -91,15 +50,18 @@ impl Processes {
             return;
         }
         self.tenants.ends[job] = Some(end);
+        self.parked_releases.end();
         let members = self.job.seating().members(job).to_vec();
         let statuses = self.job.kill_ranks(&members);
         for (member, status) in members.into_iter().zip(statuses) {
-            self.ranks[member].is_doomed = true;
-            if self.ranks[member].status.is_none() {
-                self.exited(cluster, member, status);
-            } else {
-                self.act(cluster, member, |card, ports| card.process_dies(ports));
+            let state = &mut self.ranks[member];
+            state.is_doomed = true;
+            if state.status.is_none() {
+                (state.status, state.end) = (Some(status), cluster.now());
+                state.waits.clear();
             }
+            self.act(cluster, member, |card, ports| card.process_dies(ports));
+            self.leave_barriers(cluster, member);
         }
         if self.ranks.iter().all(|rank| rank.status.is_some()) {
             self.end = Some(End::Finished);
@@ -118,24 +80,5 @@ impl Processes {
         }
         let seating = self.job.seating();
         seating.members(seating.job_of(rank)).get(place as usize).map(|node| *node as u32)
-    }
-
-    /// Returns the exit status of a node without a process.
-    pub(super) fn status_without_process(&self, node: usize) -> Option<ExitStatus> {
-        self.job.seating().at(node).is_none().then(ExitStatus::default)
-    }
-
-    /// Returns the end of each job; `None` for one that a limit of the whole run has ended.
-    pub(super) fn job_ends(&self, cluster: &mut Cluster) -> Vec<Option<End>> {
-        let end = |(job, early): (usize, &Option<End>)| {
-            let members = self.job.seating().members(job);
-            match early {
-                Some(end) => Some(end.clone()),
-                None if members.iter().all(|member| self.ranks[*member].status.is_some()) => Some(End::Finished),
-                None if self.end.is_some() => None,
-                None => Some(self.deadlock(cluster, members)),
-            }
-        };
-        self.tenants.ends.iter().enumerate().map(end).collect()
     }
 }

@@ -6,7 +6,6 @@
 //! The modules, top-down; each uses only those below it:
 //!
 //! * `event_loop`: the ranks in the event loop, and [`World`], the public interface
-//! * `jobs`: several jobs on one cluster
 //! * `failures`: scheduled failures of ranks and cards
 //! * `pauses`: handles the pauses of ranks
 //! * `polling`: ranks that wait for their own memory to change
@@ -14,6 +13,7 @@
 //! * `cpu_charges`: CPU time that threads use between calls
 //! * `refusal_reasons`: reasons of refused calls
 //! * `parked_threads`, `lookahead`: threads that poll without success, and the time until the next event
+//! * `jobs`, `tenants`: several jobs on one cluster, their properties and ends
 //! * `switches`: calls about switches with handlers
 //! * `completions`, `transfers`, `device_programs`: calls that test for completions, move data, load device code
 //! * `outcome`: outcomes of calls
@@ -50,6 +50,7 @@ mod refusals;
 mod search_streak;
 mod stall_detection;
 mod switches;
+mod tenants;
 mod transfers;
 mod wait;
 
@@ -59,5 +60,5 @@ pub use end::End;
 pub use error::RunError;
 pub use event_loop::World;
 pub use failures::FailureError;
-pub use jobs::Tenant;
 pub use refusals::{Refusals, Refused};
+pub use tenants::Tenant;

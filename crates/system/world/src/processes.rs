@@ -15,11 +15,11 @@ use super::barrier::{Barrier, BarrierKind};
 use super::computation::Computation;
 use super::end::End;
 use super::event::{Cluster, Event};
-use super::jobs::Tenants;
 use super::poll_state::{Change, PollScope, PollState, next_poll};
 use super::refusals::Refusals;
 use super::search_streak::SearchStreak;
 use super::stall_detection::{ParkedReleases, ParkingLimit, SleepMonitor, SleepStreak};
+use super::tenants::Tenants;
 use super::wait::{Wait, Waits};
 use ranks::{Call, Caller, Job, Reply};
 
@@ -132,7 +132,8 @@ impl Processes {
             reinspected_after: None,
         };
         for node in 0..ranks {
-            processes.ranks[node].status = processes.status_without_process(node);
+            let is_empty = processes.job.seating().at(node).is_none();
+            processes.ranks[node].status = is_empty.then(ExitStatus::default);
         }
         processes
     }

@@ -63,6 +63,9 @@ fn a_forged_answer_completes_no_operation() {
     let options = Md { start: START, length: 64, options: 0, eq_handle: eq, ct_handle: ptl::CT_NONE, pad: 0 };
     let md = rig.bind(0, NI, options);
     rig.get(0, md, 8, target(1));
+    while rig.around.departures.is_empty() {
+        assert!(rig.step(), "the get leaves the card");
+    }
     let request = rig.around.departures[0].packet.header.clone();
     let Body::Request(Request { op: Some(op), .. }) = request.body else { panic!("a get expects an answer") };
     let forged = Response {
