@@ -143,11 +143,11 @@ impl Part {
         Packet { token: messages[packet.token].origin, ..packet }
     }
 
-    fn to_vertex(&mut self, vertex: u32) -> &mut Parcels {
+    fn parcels_of_vertex(&mut self, vertex: u32) -> &mut Parcels {
         &mut self.out[usize::from(self.partition.of_vertex(vertex))]
     }
 
-    fn to_link(&mut self, link: u32) -> &mut Parcels {
+    fn parcels_of_link(&mut self, link: u32) -> &mut Parcels {
         &mut self.out[usize::from(self.partition.of_link(link))]
     }
 }
@@ -167,7 +167,7 @@ impl Scope for Part {
     fn send_packet(&mut self, vertex: u32, packet: Packet, subject: Option<Packet>, messages: &Slab<InFlightMessage>) {
         let packet = self.leaving(packet, messages);
         self.earliest = self.earliest.min(packet.joined);
-        let packets = &mut self.to_vertex(vertex).packets;
+        let packets = &mut self.parcels_of_vertex(vertex).packets;
         packets.push(packet);
         packets.extend(subject);
     }
@@ -175,24 +175,24 @@ impl Scope for Part {
     fn send_back(&mut self, packet: Packet, messages: &Slab<InFlightMessage>) {
         let packet = self.leaving(packet, messages);
         self.earliest = self.earliest.min(packet.joined);
-        self.to_vertex(packet.from).returned.push(packet);
+        self.parcels_of_vertex(packet.from).returned.push(packet);
     }
 
     fn return_credit(&mut self, link: u32, credit: ReturnedCredit) {
         self.earliest = self.earliest.min(credit.at);
-        self.to_link(link).credits.push(credit);
+        self.parcels_of_link(link).credits.push(credit);
     }
 
     fn send_frame(&mut self, link: u32, frame: Frame) {
         self.earliest = self.earliest.min(frame.at);
-        self.to_link(link).frames.push(frame);
+        self.parcels_of_link(link).frames.push(frame);
     }
 
     fn announce(&mut self, announcement: Announcement) {
-        self.to_vertex(announcement.to).announcements.push(announcement);
+        self.parcels_of_vertex(announcement.to).announcements.push(announcement);
     }
 
     fn is_received(&mut self, from: u32, origin: u32) {
-        self.to_vertex(from).received.push(origin);
+        self.parcels_of_vertex(from).received.push(origin);
     }
 }
