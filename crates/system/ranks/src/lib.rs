@@ -244,11 +244,12 @@ impl Job {
             self.server = ForkServer::start(&self.spec, &self.seating, &self.shared).ok();
         }
         let (pmi, output, server) = (&mut self.pmi, self.output.as_mut(), self.server.as_ref());
-        let pid = spawn::spawn(&self.spec, &self.seating, rank, &self.shared, null_input, pmi, output, server)
-            .map_err(|source| {
-                let program = self.seating.at(rank).map(|seat| self.spec.application(seat.application).program);
-                JobError::Spawn { program: program.unwrap_or(&self.spec.program).clone(), rank, source }
-            })?;
+        let common =
+            spawn::Common { spec: &self.spec, seating: &self.seating, shared: &self.shared, null_device: null_input };
+        let pid = spawn::spawn(common, rank, pmi, output, server).map_err(|source| {
+            let program = self.seating.at(rank).map(|seat| self.spec.application(seat.application).program);
+            JobError::Spawn { program: program.unwrap_or(&self.spec.program).clone(), rank, source }
+        })?;
         self.ranks[rank].process = Process::Alive(pid);
         if rank + 1 == self.ranks.len() {
             self.server = None;

@@ -13,13 +13,18 @@ use std::fs::File;
 use std::io::{self, IsTerminal};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
+/// Parts that all ranks have in common.
+pub struct Common<'a> {
+    pub spec: &'a JobSpec,
+    pub seating: &'a Seating,
+    pub shared: &'a SharedMemory,
+    pub null_device: BorrowedFd<'a>,
+}
+
 /// Starts a rank, forked from the server if there is one. Returns its process id.
 pub fn spawn(
-    spec: &JobSpec,
-    seating: &Seating,
+    Common { spec, seating, shared, null_device }: Common<'_>,
     rank: usize,
-    shared: &SharedMemory,
-    null_device: BorrowedFd<'_>,
     pmi: &mut Pmi,
     output: Option<&mut Output>,
     server: Option<&ForkServer>,

@@ -52,7 +52,7 @@ use command::progress::{self, Task, When};
 use command::sdk::{Sdk, SdkError};
 use compute::Compute;
 use embedded::Program;
-use environment::variable;
+use environment::{parse_variable, variable};
 use isolation::{Isolation, Needs};
 use plan::{Application, Plan};
 use provider::Provider;
@@ -399,7 +399,8 @@ impl Options {
                 .error(clap::error::ErrorKind::ArgumentConflict, "--jobs runs the programs of its file: give none")
                 .exit();
         }
-        options.others = parts.map(|part| plan::further(part).unwrap_or_else(|error| error.exit())).collect();
+        options.others =
+            parts.map(|part| plan::further(part, Options::command()).unwrap_or_else(|error| error.exit())).collect();
         options
     }
 
@@ -1051,15 +1052,5 @@ fn parse_quantum(text: &str) -> Result<Quantum, String> {
         _ if text == "off" => Ok(Quantum(None)),
         Ok(milliseconds @ 1..=3_600_000) => Ok(Quantum(Some(Duration::from_millis(milliseconds)))),
         _ => Err("is a number of milliseconds from 1 on, or `off`".into()),
-    }
-}
-
-fn parse_variable(text: &str) -> Result<(OsString, OsString), String> {
-    match text.split_once('=') {
-        Some((name, value)) => Ok((name.into(), value.into())),
-        None => match std::env::var_os(text) {
-            Some(value) => Ok((text.into(), value)),
-            None => Err("is no variable of spinrun's environment: set it, or give a value as NAME=VALUE".into()),
-        },
     }
 }

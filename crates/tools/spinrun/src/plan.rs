@@ -5,12 +5,12 @@ use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
+use clap::Parser;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use clap::{CommandFactory, Parser};
 use ranks::{Job, Program, Seating};
 use world::Tenant;
 
-use super::{Options, parse_variable};
+use super::environment::parse_variable;
 
 /// Largest number of programs of a job: a published list of their sizes has room for it.
 pub const MAX_PROGRAMS: usize = 128;
@@ -73,19 +73,18 @@ pub fn split(words: &[OsString]) -> Vec<&[OsString]> {
     words.split(|word| word == ":").collect()
 }
 
-/// Parses the part of a command line between two colons.
+/// Parses the part of a command line between two colons; `whole` describes the options of the run.
 ///
 /// # Errors
 /// The message for the user when it is no program with the options of one.
-pub fn further(words: &[OsString]) -> Result<Application, clap::Error> {
+pub fn further(words: &[OsString], whole: clap::Command) -> Result<Application, clap::Error> {
     let named: Vec<OsString> = std::iter::once("spinrun".into()).chain(words.iter().cloned()).collect();
-    let Further { n, env, wdir, program } = parse(&named).map_err(explained)?;
+    let Further { n, env, wdir, program } = parse(&named).map_err(|error| explained(error, whole))?;
     Ok(Application { words: program, ranks: n, env, folder: wdir, job: 0, nodes: Vec::new() })
 }
 
 /// Replaces the message about an option of the whole run after a colon.
-fn explained(error: clap::Error) -> clap::Error {
-    let mut command = Options::command();
+fn explained(error: clap::Error, mut command: clap::Command) -> clap::Error {
     let refused = match error.get(ContextKind::InvalidArg) {
         Some(ContextValue::String(text)) if error.kind() == ErrorKind::UnknownArgument => text.clone(),
         _ if error.kind() == ErrorKind::MissingRequiredArgument => {

@@ -6,10 +6,6 @@
 
 use std::rc::Rc;
 
-use abi::portals::StatusRegister;
-
-use super::process::Portals;
-
 /// Target of a message to a node of the network outside of the initiator's partition. It is no node.
 pub const FOREIGN: u32 = u32::MAX;
 
@@ -50,53 +46,5 @@ impl Partition {
     /// Returns true if a node of the network is in the partition.
     pub fn has(&self, node: u32) -> bool {
         self.is_inside.get(node as usize).copied().unwrap_or(false)
-    }
-}
-
-impl Portals {
-    /// Restricts the node to a partition in which it has this index, with processes of this user.
-    pub fn join(&mut self, partition: &Rc<Partition>, nid: u32, uid: u32) {
-        self.member = Some(Rc::new(Member { nid, partition: partition.clone() }));
-        self.uid = uid;
-    }
-
-    /// Returns the partition of the node, if the network has several.
-    pub fn partition(&self) -> Option<&Partition> {
-        self.member.as_deref().map(|member| &*member.partition)
-    }
-
-    /// Returns the number by which processes name this node.
-    pub fn nid(&self) -> u32 {
-        self.member.as_ref().map_or(self.node, |member| member.nid)
-    }
-
-    /// Returns the number of nodes that processes of this node can name.
-    pub fn reachable(&self) -> u32 {
-        self.partition().map_or(self.nodes, |partition| partition.nodes.len() as u32)
-    }
-
-    /// Returns the node of the network with this name, or a number that is no node: [`FOREIGN`] if only other jobs have
-    /// a node of this number.
-    pub(crate) fn node_of(&self, nid: u32) -> u32 {
-        match self.partition() {
-            None => nid,
-            Some(partition) => match partition.nodes.get(nid as usize) {
-                Some(node) => *node,
-                None if nid < self.nodes => FOREIGN,
-                None => self.nodes,
-            },
-        }
-    }
-
-    /// Counts a message from outside of the partition on the status register of an interface.
-    pub(crate) fn note_violation(&mut self, index: u8) {
-        if let Some(interface) = self.interface(index) {
-            interface.status[StatusRegister::PermissionViolations as usize] += 1;
-        }
-    }
-
-    /// Returns true if messages from this node of the network may reach this one.
-    pub(crate) fn accepts(&self, source: u32) -> bool {
-        self.partition().is_none_or(|partition| partition.has(source))
     }
 }

@@ -3,14 +3,14 @@
 
 use std::rc::Rc;
 
-use abi::portals::{Event, EventKind, Handle, NiLimits, Process, ReturnCode};
+use abi::portals::{Event, EventKind, Handle, NiLimits, Process, ReturnCode, StatusRegister};
 use rustc_hash::FxHashMap;
 
 use super::effect::{Effect, InternalError, Notice};
 use super::entry::Entry;
 use super::interface::{Interface, Portal};
 use super::operation::Operations;
-use super::partition::Member;
+use super::partition::{FOREIGN, Member, Partition};
 use super::slab::{self, Kind};
 use super::unexpected::Claim;
 use crate::message::MessageId;
@@ -132,4 +132,52 @@ impl Portals {
 /// Creates an event with only a kind, a portal table index and a user pointer.
 pub(super) fn plain_event(kind: EventKind, pt_index: u32, user_ptr: u64) -> Event {
     Event { kind: kind as u8, pt_index, user_ptr, ..Event::default() }
+}
+
+impl Portals {
+    /// Restricts the node to a partition in which it has this index, with processes of this user.
+    pub fn join(&mut self, partition: &Rc<Partition>, nid: u32, uid: u32) {
+        self.member = Some(Rc::new(Member { nid, partition: partition.clone() }));
+        self.uid = uid;
+    }
+
+    /// Returns the partition of the node, if the network has several.
+    pub fn partition(&self) -> Option<&Partition> {
+        self.member.as_deref().map(|member| &*member.partition)
+    }
+
+    /// Returns the number by which processes name this node.
+    pub fn nid(&self) -> u32 {
+        self.member.as_ref().map_or(self.node, |member| member.nid)
+    }
+
+    /// Returns the number of nodes that processes of this node can name.
+    pub fn reachable(&self) -> u32 {
+        self.partition().map_or(self.nodes, |partition| partition.nodes().len() as u32)
+    }
+
+    /// Returns the node of the network with this name, or a number that is no node: [`FOREIGN`] if only other jobs have
+    /// a node of this number.
+    pub(crate) fn node_of(&self, nid: u32) -> u32 {
+        match self.partition() {
+            None => nid,
+            Some(partition) => match partition.nodes().get(nid as usize) {
+                Some(node) => *node,
+                None if nid < self.nodes => FOREIGN,
+                None => self.nodes,
+            },
+        }
+    }
+
+    /// Counts a message from outside of the partition on the status register of an interface.
+    pub(crate) fn note_violation(&mut self, index: u8) {
+        if let Some(interface) = self.interface(index) {
+            interface.status[StatusRegister::PermissionViolations as usize] += 1;
+        }
+    }
+
+    /// Returns true if messages from this node of the network may reach this one.
+    pub(crate) fn accepts(&self, source: u32) -> bool {
+        self.partition().is_none_or(|partition| partition.has(source))
+    }
 }
