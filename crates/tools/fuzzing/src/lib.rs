@@ -10,6 +10,7 @@
 //! * `engine`: arbitrary code on the HPU engine, with both timing models
 //! * `paths`: execution paths of the HPU engine on the same code, compared at each stop
 //! * `cards`: three cards, arbitrary library calls, handlers and packets
+//! * `tenants`: a hostile job with two cards, and the card of a victim
 //! * `pmi`: PMI-1 clients that send arbitrary bytes
 //! * `network`: captures of packets, and rules that sort packets into messages
 //! * `pspin`: a PsPIN unit with its NIC, arbitrary handlers and packets
@@ -26,6 +27,7 @@ mod paths;
 mod pmi;
 mod pspin;
 mod schedules;
+mod tenants;
 mod traces;
 
 /// Target: its name, also that of its folder in `fuzz/corpus`, and the function that takes an input.
@@ -50,6 +52,7 @@ pub const TARGETS: &[Target] = &[
     ("hpu", engine::code),
     ("paths", paths::code),
     ("cards", cards::calls),
+    ("tenants", tenants::play),
     ("capture", network::captures),
     ("rules", network::matching),
     ("pspin", pspin::unit),

@@ -5,8 +5,8 @@
 //! be in flight, counts must agree, and no handle of a closed interface may be valid. Two executions of an input must
 //! have the same outcome.
 
-mod program;
-mod world;
+pub mod program;
+pub mod world;
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -22,11 +22,11 @@ use program::{STATE, TWINS};
 use world::{BYTES, START, World};
 
 /// Number of cards, and of further nodes missing from the network.
-const NODES: u32 = 3;
+pub const NODES: u32 = 3;
 /// Maximum number of calls of an input.
-const CALLS: usize = 300;
+pub const CALLS: usize = 300;
 /// Number of events between two checks for the end, and limit of a run: handlers may send messages forever.
-const EVENTS: usize = 20_000;
+pub const EVENTS: usize = 20_000;
 /// Packet size of the machines.
 const MTU: u64 = 256;
 /// Host address of descriptions that calls read: an iovec, an initial state.
@@ -35,11 +35,11 @@ const INITIAL: u64 = IOVEC - STATE as u64;
 
 /// Kinds of objects in [`Program::handles`].
 const MD: usize = 0;
-const ENTRY: usize = 1;
-const EQ: usize = 2;
-const CT: usize = 3;
+pub const ENTRY: usize = 1;
+pub const EQ: usize = 2;
+pub const CT: usize = 3;
 const HPU: usize = 4;
-const NI: usize = 5;
+pub const NI: usize = 5;
 
 /// Fuzzes arbitrary calls.
 pub fn calls(bytes: &[u8]) {
@@ -77,7 +77,7 @@ pub fn ping(machine: &Rc<CardModel>) {
 }
 
 /// Returns a machine of one of the three kinds of card, with enough packet buffers or with only two.
-fn machine(choice: u8) -> Rc<CardModel> {
+pub fn machine(choice: u8) -> Rc<CardModel> {
     thread_local! {
         static MACHINES: RefCell<Vec<Rc<CardModel>>> = const { RefCell::new(Vec::new()) };
     }
@@ -132,23 +132,30 @@ fn play(bytes: &[u8]) -> u64 {
 
 /// Time at which an entry is added to its list.
 #[derive(Clone, Copy)]
-enum Append {
+pub enum Append {
     Now,
     Triggered(Handle, u64),
 }
 
 /// Objects that a program created on each node.
 #[derive(Default)]
-struct Program {
+pub struct Program {
     /// Every allocated handle, by node and kind.
-    handles: [[Vec<Handle>; 6]; NODES as usize],
+    pub handles: [[Vec<Handle>; 6]; NODES as usize],
     /// Handles of closed interfaces.
-    closed: [Vec<Handle>; NODES as usize],
+    pub closed: [Vec<Handle>; NODES as usize],
+    /// Number of nodes at the end that make no arbitrary calls.
+    pub bystanders: usize,
 }
 
 impl Program {
+    /// Returns the number of nodes that make arbitrary calls.
+    fn callers(&self) -> usize {
+        NODES as usize - self.bystanders
+    }
+
     /// Opens an interface with a few objects of each kind.
-    fn open(&mut self, world: &mut World, node: usize, options: u32) {
+    pub fn open(&mut self, world: &mut World, node: usize, options: u32) {
         self.init(world, node, options, None);
         let Some(ni) = self.handles[node][NI].last().copied() else { return };
         let nodes = world.bench.cards.len() as u32;
@@ -199,7 +206,7 @@ impl Program {
         Some(handle)
     }
 
-    fn append(&mut self, world: &mut World, node: usize, ni: Handle, me: Me, list: u64, when: Append) {
+    pub fn append(&mut self, world: &mut World, node: usize, ni: Handle, me: Me, list: u64, when: Append) {
         let matching = ni >> 26 & 2 == 0;
         let pt_index = me.pad;
         let new = NewEntry { me: Me { pad: 0, ..me }, matching, pt_index, user_ptr: 0x1234 };
@@ -222,8 +229,8 @@ impl Program {
     }
 
     /// Makes a call, or lets some time pass.
-    fn call(&mut self, world: &mut World, u: &mut Unstructured<'_>) -> Result<()> {
-        let node = u.choose_index(NODES as usize)?;
+    pub fn call(&mut self, world: &mut World, u: &mut Unstructured<'_>) -> Result<()> {
+        let node = u.choose_index(self.callers())?;
         let ni = self.any(u, node, NI)?;
         let index = u32::from(u.arbitrary::<u8>()? % 4);
         let now = world.bench.now;
@@ -330,7 +337,7 @@ impl Program {
                 world.host(node).dead = true;
                 world.act(node, |card, ports| card.reset(ports));
             }
-            30 => foreign_message(world, node, index, u)?,
+            30 => foreign_message(world, (NODES + 1, node), index, u)?,
             _ => {
                 let events = usize::from(u.arbitrary::<u8>()?);
                 world.run(if events == 255 { EVENTS } else { events });
@@ -443,7 +450,7 @@ impl Program {
     }
 
     /// Checks the invariants when nothing is left to do, then closes everything.
-    fn end(&mut self, world: &mut World) {
+    pub fn end(&mut self, world: &mut World) {
         world.check_counts();
         for node in 0..NODES as usize {
             let interfaces = self.handles[node][NI].clone();
@@ -559,8 +566,13 @@ fn limits(u: &mut Unstructured<'_>) -> Result<NiLimits> {
     })
 }
 
-/// Injects a put without an acknowledgement.
-fn foreign_message(world: &mut World, node: usize, pt_index: u32, u: &mut Unstructured<'_>) -> Result<()> {
+/// Injects a put without an acknowledgement from a source that need not exist.
+pub fn foreign_message(
+    world: &mut World,
+    (source, node): (u32, usize),
+    pt_index: u32,
+    u: &mut Unstructured<'_>,
+) -> Result<()> {
     let request = nic::Request {
         kind: RequestKind::Put,
         pt_index,
@@ -579,7 +591,7 @@ fn foreign_message(world: &mut World, node: usize, pt_index: u32, u: &mut Unstru
     };
     let header = Rc::new(Header {
         id: world.foreign_id(), // message ids are unique in the network
-        source: NODES + 1,
+        source,
         target: node as u32,
         interface: u.arbitrary::<u8>()? % 4,
         body: nic::Body::Request(request),
