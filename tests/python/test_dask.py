@@ -186,12 +186,13 @@ def test_a_local_cluster_is_interrupted(tmp_path: Path) -> None:
     local = _dask.Local(1, _tasks.tools_digest(spinrun, _paths.library(spinrun)))
     with ThreadPoolExecutor(2) as threads:
         runs = [threads.submit(local.perform, task) for _ in range(2)]
-        while not (tmp_path / "started").is_file():
+        started = tmp_path / "started"
+        while not (started.is_file() and started.read_text()):  # the shell creates the file before it writes
             assert not any(run.done() for run in runs)
             time.sleep(0.01)
         local.cancel()
         ends = [run.exception(timeout=60) or run.result().status for run in runs]
-    assert (tmp_path / "started").read_text() == "\n"
+    assert started.read_text() == "\n"
     assert sorted(map(str, ends)) == ["130", "interrupted"]
 
 
