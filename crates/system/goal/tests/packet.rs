@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Tests schedules in the packet model: end times computed by hand, comparison with LogGOPS, and all golden schedules.
 
+#[path = "support/sc17.rs"]
+mod sc17;
 mod support;
 
 use std::fs;
@@ -10,38 +12,15 @@ use goal::generate::{Pattern, Spec, generate};
 use goal::loggops::{self, LogGops};
 use goal::packet::{Details, Outcome, Parameters, Phase, RunError, Window, record, run};
 use goal::text::read;
-use goal::{RunProgress, Schedule, packet};
+use goal::{Schedule, packet};
 use net::Topology;
 use net::fabric::{Flow, RateControl, Routing, Transport};
+use sc17::sc17;
 use sim::noise::{Detours, Noise};
 use sim::{Time, TimePerByte};
 use support::schedule;
 
 const NS: u64 = 1000;
-
-/// Returns the network and hosts of sPIN §4.2: o = 65 ns, g = 6.7 ns, 20 ps a byte, 50 ns a switch, 33.4 ns a wire.
-fn sc17() -> Parameters {
-    Parameters {
-        overhead: Time::from_ns(65),
-        overhead_per_byte: TimePerByte::INFINITE,
-        eager: 65_535,
-        noise: None,
-        threads: 1,
-        progress: RunProgress::default(),
-        network: net::fabric::Parameters {
-            gap_per_byte: TimePerByte::from_fs_per_byte(20_000),
-            wire: Time::from_ps(33_400),
-            switch: Time::from_ns(50),
-            mtu: 4096,
-            gap: Time::from_ps(6_700),
-            buffer: 65_536,
-            flow: Flow::Credits,
-            routing: Routing::Ecmp,
-            seed: 1,
-            transport: Transport::USUAL,
-        },
-    }
-}
 
 /// Latency of a path through one switch.
 const L: u64 = 50_000 + 2 * 33_400;

@@ -1,41 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Tests that the packet model gives the same outcome, spans and errors in several threads as in one.
 
+#[path = "support/sc17.rs"]
+mod sc17;
+
 use std::sync::Arc;
 
+use goal::Schedule;
 use goal::generate::{Pattern, Spec, generate};
 use goal::packet::{OneThread, Outcome, Parameters, RunError, Window, count, hosts, one_thread, packets, record, run};
 use goal::text::read;
-use goal::{RunProgress, Schedule};
 use net::fabric::{Flow, RateControl, Routing, Transport};
 use net::{Dragonfly, Topology};
 use proptest::prelude::*;
+use sim::Time;
 use sim::noise::{Detours, Noise};
-use sim::{Time, TimePerByte};
 
 const THREADS: [usize; 3] = [2, 3, 8];
 
+/// Returns the parameters of the other tests, with buffers that fill.
 fn sc17() -> Parameters {
-    Parameters {
-        overhead: Time::from_ns(65),
-        overhead_per_byte: TimePerByte::INFINITE,
-        eager: 65_535,
-        noise: None,
-        threads: 1,
-        progress: RunProgress::default(),
-        network: net::fabric::Parameters {
-            gap_per_byte: TimePerByte::from_fs_per_byte(20_000),
-            wire: Time::from_ps(33_400),
-            switch: Time::from_ns(50),
-            mtu: 4096,
-            gap: Time::from_ps(6_700),
-            buffer: 8192,
-            flow: Flow::Credits,
-            routing: Routing::Ecmp,
-            seed: 1,
-            transport: Transport::USUAL,
-        },
-    }
+    let mut parameters = sc17::sc17();
+    parameters.network.buffer = 8192;
+    parameters
 }
 
 /// Returns the outcome of one thread with all spans, after checking that several threads give the same.

@@ -2,8 +2,8 @@
 //! Keys of simultaneous events, for a [`sim::DelayQueue`].
 //!
 //! Simultaneous events of different places do not affect each other: all effects on other places take a link's latency.
-//! Those of one place are handled in the order of their class, and within a class in the order of the link on which they
-//! came. So the order depends only on the place's past, and is the same in simulations of different parts of the network.
+//! Events of one place run in the order of their class, and within a class in the order of the link on which they came.
+//! So the order depends only on the place's past, and is the same in simulations of different parts of the network.
 
 /// Class of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
