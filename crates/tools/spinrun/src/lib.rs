@@ -895,7 +895,7 @@ fn tell_ends(world: &World, end: &End, ends: &[Option<End>], lost: &[String], pl
     if ends.is_empty() {
         return vec![told((0, end))];
     }
-    // The message about a limit of the whole run appears once.
+    // A limit of the whole run gives one message.
     let of_run = ends.contains(&None).then(|| told((0, end)));
     let own = ends.iter().enumerate().map(|(job, end)| end.as_ref().map(|end| told((job, end))));
     own.map(|status| status.or(of_run).unwrap_or(0)).collect()

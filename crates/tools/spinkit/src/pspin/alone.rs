@@ -33,7 +33,7 @@ use spincc::{Error, Result};
 
 /// Number of packets queued at the inbound engine before they arrive.
 const AHEAD: usize = 64;
-/// The same with separate tenants: packets of others must be in the queue behind those of a paused tenant.
+/// Number with separate tenants: packets of others must be in the queue behind those of a paused tenant.
 const AHEAD_APART: usize = 65_536;
 /// Default bytes of L2 handler memory of a context; the program or an option may demand more.
 const HANDLER_MEMORY: u32 = 65_536;
