@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Event queue for simulations whose events mostly have one of a few delays.
 
+use crate::memory::prefetch;
 use crate::{EventQueue, Time};
 
 /// Number of lanes, each for one delay.
 const LANES: usize = 8;
 /// Sampling interval: every `SAMPLE`th insertion may assign a lane to its delay, so that rare delays seldom get lanes.
 const SAMPLE: u64 = 16;
+/// Number of bits of a key.
+const KEY_BITS: u32 = 56;
 
 /// A queue of events, ordered by time, then by a *key* that the caller assigns, and then by insertion, for simulations
 /// whose events mostly have one of a few delays, such as the latency of a wire or a CPU's overhead for a message.
@@ -42,11 +45,30 @@ pub struct DelayQueue<E> {
     inserted: u64,
 }
 
-/// An event of the present time, with its key.
+/// An event of the present time.
 #[derive(Clone, Copy, Debug)]
 struct Due<E> {
-    key: u64,
+    /// The key, and in the bits above it the event's lane, or [`LANES`].
+    key_and_lane: u64,
     event: E,
+}
+
+impl<E> Due<E> {
+    #[inline]
+    fn new(key: u64, lane: usize, event: E) -> Due<E> {
+        debug_assert!(key >> KEY_BITS == 0, "{key:#x}");
+        Due { key_and_lane: key | (lane as u64) << KEY_BITS, event }
+    }
+
+    #[inline]
+    fn key(&self) -> u64 {
+        self.key_and_lane & ((1 << KEY_BITS) - 1)
+    }
+
+    #[inline]
+    fn lane(&self) -> usize {
+        (self.key_and_lane >> KEY_BITS) as usize
+    }
 }
 
 /// Number of events from which a radix sort is faster than a comparison sort.
@@ -58,17 +80,17 @@ const LONG_DIGIT: u32 = 11;
 /// Sorts events by key and keeps the order of those with the same key. `room` is memory for this function.
 fn sort<E: Copy>(events: &mut Vec<Due<E>>, room: &mut Vec<Due<E>>) {
     if events.len() < MANY {
-        events.sort_by_key(|due| due.key);
+        events.sort_by_key(Due::key);
         return;
     }
     // Keys of one time usually differ in few bits.
     let first = events[0];
-    let mut differing = events.iter().fold(0, |bits, due| bits | (due.key ^ first.key));
+    let mut differing = events.iter().fold(0, |bits, due| bits | (due.key() ^ first.key()));
     let bits = if events.len() < 1 << 12 { DIGIT } else { LONG_DIGIT };
     let mut done = 0;
     while differing >> done != 0 {
         done += (differing >> done).trailing_zeros();
-        let digit = |due: &Due<E>| (due.key >> done) as usize % (1 << bits);
+        let digit = |due: &Due<E>| (due.key() >> done) as usize % (1 << bits);
         let mut starts = [0u32; 1 << LONG_DIGIT];
         for due in &*events {
             starts[digit(due)] += 1;
@@ -114,25 +136,26 @@ impl<E: Copy> Lane<E> {
         if ahead < self.added.wrapping_sub(self.taken) { self.room.get(place) } else { None }
     }
 
+    /// Appends an event. The parameters stay in registers: a tuple on the stack is read before its stores have finished.
     #[inline]
-    fn push(&mut self, entry: (Time, u64, E)) {
+    fn push(&mut self, at: Time, key: u64, event: E) {
         if self.added.wrapping_sub(self.taken) == self.room.len() {
-            self.widen(entry);
+            self.widen(at, key, event);
         }
         let place = self.added & (self.room.len() - 1);
-        self.room[place] = entry;
+        self.room[place] = (at, key, event);
         self.added = self.added.wrapping_add(1);
     }
 
     /// Doubles the capacity.
     #[cold]
-    fn widen(&mut self, filler: (Time, u64, E)) {
+    fn widen(&mut self, at: Time, key: u64, event: E) {
         let count = self.room.len();
         if count > 0 {
             let first = self.taken & (count - 1);
             self.room.rotate_left(first);
         }
-        self.room.resize((2 * count).max(Self::LEAST), filler);
+        self.room.resize((2 * count).max(Self::LEAST), (at, key, event));
         (self.taken, self.added) = (0, count);
     }
 }
@@ -157,7 +180,7 @@ impl<E> Default for DelayQueue<E> {
 }
 
 impl<E: Copy> DelayQueue<E> {
-    /// Adds an event.
+    /// Adds an event. Its key has at most 56 bits.
     ///
     /// # Panics
     /// If `at` is before the last event removed.
@@ -170,7 +193,7 @@ impl<E: Copy> DelayQueue<E> {
             return self.others.push(at, (key, self.now, event));
         };
         let is_first = self.lanes[lane].is_empty();
-        self.lanes[lane].push((at, key, event));
+        self.lanes[lane].push(at, key, event);
         if is_first {
             self.begin(at, lane);
         }
@@ -222,21 +245,25 @@ impl<E: Copy> DelayQueue<E> {
     /// Removes and returns the first event.
     #[inline]
     pub fn pop(&mut self) -> Option<(Time, E)> {
-        if let Some(due) = self.due.get(self.place) {
-            self.place += 1;
-            return Some((self.now, due.event));
-        }
-        self.advance()
+        self.pop_due().or_else(|| self.advance())
     }
 
     /// Removes and returns the first event if its time is before `limit`.
     #[inline]
     pub fn pop_before(&mut self, limit: Time) -> Option<(Time, E)> {
-        if let Some(due) = self.due.get(self.place) {
-            self.place += 1;
-            return Some((self.now, due.event));
+        if let Some(due) = self.pop_due() {
+            return Some(due);
         }
         if self.next_at()? < limit { self.advance() } else { None }
+    }
+
+    /// Removes and returns the first event of the present time.
+    #[inline]
+    fn pop_due(&mut self) -> Option<(Time, E)> {
+        let due = self.due.get(self.place)?;
+        self.place += 1;
+        self.last = due.lane();
+        Some((self.now, due.event))
     }
 
     /// Removes and returns the first event of a later time.
@@ -289,7 +316,6 @@ impl<E: Copy> DelayQueue<E> {
     #[inline(never)]
     fn gather(&mut self, at: Time) -> Option<(Time, E)> {
         self.due.clear();
-        self.last = LANES;
         let mut is_sorted = true;
         // A longer delay means an earlier insertion. Events without a lane, of a delay that has one now, were inserted
         // before it had.
@@ -301,25 +327,24 @@ impl<E: Copy> DelayQueue<E> {
         for _ in 0..here {
             let lane = self.firsts[0].1;
             is_sorted &= self.gather_others(at, at - self.delays[lane]);
-            let mut last = self.due.last().map_or(0, |due| due.key);
+            let mut last = self.due.last().map_or(0, Due::key);
             let events = &mut self.lanes[lane];
             while let Some(&(time, key, event)) = events.get(0)
                 && time == at
             {
                 is_sorted &= last <= key;
                 last = key;
-                self.due.push(Due { key, event });
+                self.due.push(Due::new(key, lane, event));
                 events.taken = events.taken.wrapping_add(1);
             }
-            self.last = lane;
             self.replace_first();
         }
         is_sorted &= self.gather_others(at, Time::MAX);
         if !is_sorted {
             sort(&mut self.due, &mut self.room);
         }
-        (self.now, self.place) = (at, 1);
-        self.due.first().map(|due| (at, due.event))
+        (self.now, self.place) = (at, 0);
+        self.pop_due()
     }
 
     /// Makes the events of the time `at` due that have no lane and were inserted until `until`. Returns true if their keys
@@ -331,8 +356,8 @@ impl<E: Copy> DelayQueue<E> {
             && let Some((_, &(key, inserted, event))) = self.others.peek()
             && inserted <= until
         {
-            is_sorted &= self.due.last().is_none_or(|last| last.key <= key);
-            self.due.push(Due { key, event });
+            is_sorted &= self.due.last().is_none_or(|last| last.key() <= key);
+            self.due.push(Due::new(key, LANES, event));
             self.others.pop();
         }
         is_sorted
@@ -369,6 +394,15 @@ enum Source<'a, E> {
 }
 
 impl<'a, E: Copy> Soon<'a, E> {
+    /// Prefetches the event `ahead` places after the next one, so that [`Soon::get`] finds it later.
+    #[inline]
+    pub fn prefetch(self, ahead: usize) {
+        if let Source::Lane(lane) = self.later {
+            let place = lane.taken.wrapping_add(ahead).wrapping_sub(self.due.len()) & lane.room.len().wrapping_sub(1);
+            prefetch(lane.room.as_ptr().wrapping_add(place));
+        }
+    }
+
     /// Returns the event `ahead` places after the next one, if known.
     #[inline]
     pub fn get(self, ahead: usize) -> Option<&'a E> {
@@ -470,14 +504,14 @@ mod tests {
 
     #[test]
     fn many_keys_are_sorted_and_equal_ones_keep_their_order() {
-        for (count, bits) in [(10, 64), (MANY - 1, 3), (MANY, 3), (5_000, 1), (5_000, 12), (5_000, 30), (5_000, 64)] {
+        for (count, bits) in [(10, 56), (MANY - 1, 3), (MANY, 3), (5_000, 1), (5_000, 12), (5_000, 30), (5_000, 56)] {
             let mut state = 7;
-            let mut key = || crate::random::next(&mut state) >> (64 - bits) << ((64 - bits) / 2);
-            let mut events: Vec<_> = (0..count).map(|event| Due { key: key(), event }).collect();
-            let mut expected: Vec<_> = events.iter().map(|due| (due.key, due.event)).collect();
+            let mut key = || crate::random::next(&mut state) >> (64 - bits) << ((56 - bits) / 2);
+            let mut events: Vec<_> = (0..count).map(|event| Due::new(key(), event % LANES, event)).collect();
+            let mut expected: Vec<_> = events.iter().map(|due| (due.key(), due.event)).collect();
             expected.sort_unstable();
             sort(&mut events, &mut Vec::new());
-            assert_eq!(events.iter().map(|due| (due.key, due.event)).collect::<Vec<_>>(), expected, "{count} {bits}");
+            assert_eq!(events.iter().map(|due| (due.key(), due.event)).collect::<Vec<_>>(), expected, "{count} {bits}");
         }
     }
 

@@ -34,16 +34,19 @@ pub(crate) enum Class {
 /// Number of classes of the network. The events of an executor have higher classes, so that they follow.
 const CLASSES: u8 = 16;
 
+/// Position of the class in a key of [56 bits](sim::DelayQueue::push()), above place and losses.
+const CLASS_SHIFT: u32 = 48;
+
 /// Returns the key of an event that an executor adds, with its class, counted from 0, and place.
 #[inline]
 pub fn key_of_executor(class: u8, place: u32) -> u64 {
-    u64::from(CLASSES + class) << 56 | u64::from(place)
+    u64::from(CLASSES + class) << CLASS_SHIFT | u64::from(place)
 }
 
 /// Returns the key of an event of a link, channel or host.
 #[inline]
 pub(crate) fn key(class: Class, place: u32) -> u64 {
-    (class as u64) << 56 | u64::from(place)
+    (class as u64) << CLASS_SHIFT | u64::from(place)
 }
 
 /// Returns the key of a retransmission by a host. Two of them are simultaneous if one packet was lost more often than

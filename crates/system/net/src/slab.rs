@@ -102,6 +102,12 @@ impl List {
         (self.first != NOBODY).then_some(self.first)
     }
 
+    /// Returns the member added most recently, if it is still there.
+    #[inline]
+    pub fn newest(self) -> Option<u32> {
+        self.first().map(|_| self.last)
+    }
+
     #[inline]
     pub fn push<T: Linked>(&mut self, number: u32, all: &mut Slab<T>) {
         if self.first == NOBODY {

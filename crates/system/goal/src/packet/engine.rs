@@ -192,6 +192,7 @@ impl<'a, S: Scope> Model<'a> for Packets<'a, S> {
         let (state, network, soon) = (&run.state, &run.model.network, run.queue.soon());
         // Current task of a CPU, if its end needs the operation.
         let current = |cpu: u32| run.cpu(cpu).current().filter(|task| !task.is_last());
+        soon.prefetch(20);
         match soon.get(12) {
             Some(&Event::Network(event)) => network.prefetch(event),
             Some(&Event::Cpu(cpu)) => prefetch(run.cpu(cpu)),

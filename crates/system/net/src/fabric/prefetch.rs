@@ -4,7 +4,7 @@
 use sim::memory::prefetch;
 
 use super::links_and_hosts::{Event, Fabric};
-use super::packet::Role;
+use super::packet::{NOWHERE, Role, Way};
 use super::parameters::Flow;
 use crate::topology::RouteState;
 
@@ -36,8 +36,10 @@ impl Fabric {
         match event {
             Event::Hop(id) => {
                 let packet = &self.packets[id];
-                if self.parameters.flow == Flow::Credits {
-                    self.credits.prefetch(packet.channel);
+                match self.parameters.flow {
+                    Flow::Credits => self.credits.prefetch(packet.channel),
+                    Flow::Pfc => self.queues.prefetch_channel(packet.channel),
+                    _ => {}
                 }
                 if self.is_adaptive() {
                     self.prefetch_ways(packet.at, packet.to, packet.state);
@@ -47,6 +49,15 @@ impl Fabric {
             }
             Event::Credit(channel) => {
                 if let Some(first) = self.credits[channel].first() {
+                    self.packets.prefetch(first);
+                }
+            }
+            Event::Free(link) => {
+                let port = &self.queues.ports[link as usize];
+                if port.sending.came != NOWHERE {
+                    self.queues.prefetch_channel(port.sending.came);
+                }
+                if let Some(first) = self.next_waiting(link) {
                     self.packets.prefetch(first);
                 }
             }
@@ -64,9 +75,22 @@ impl Fabric {
                 if self.is_adaptive() {
                     return token;
                 }
+                if self.queues.are_used()
+                    && let Some(last) = self.queues.channels[self.channel_of(packet.way)].waiting.newest()
+                {
+                    self.packets.prefetch(last);
+                }
                 match self.links[packet.way.link as usize].to {
                     to if to < self.hosts => return token,
                     vertex => self.topology.prefetch(vertex, packet.to),
+                }
+            }
+            Event::Free(link) => {
+                if let Some(first) = self.next_waiting(link) {
+                    match self.links[link as usize].to {
+                        to if to < self.hosts => {}
+                        vertex => self.topology.prefetch(vertex, self.packets[first].to),
+                    }
                 }
             }
             Event::Credit(channel) => {
@@ -82,7 +106,24 @@ impl Fabric {
     #[inline]
     fn prefetch_link(&self, link: u32, vc: u8) {
         prefetch(self.links.as_ptr().wrapping_add(link as usize));
-        self.credits.prefetch(link * self.vcs + u32::from(vc));
+        let channel = link * self.vcs + u32::from(vc);
+        if self.queues.are_used() {
+            self.queues.prefetch(link, channel);
+        } else {
+            self.credits.prefetch(channel);
+        }
+    }
+
+    /// Returns the packet that a link with queues probably sends next.
+    #[inline]
+    fn next_waiting(&self, link: u32) -> Option<u32> {
+        let channel = link * self.vcs + u32::from(self.queues.ports[link as usize].turn);
+        self.queues.channels[channel as usize].waiting.first()
+    }
+
+    #[inline]
+    fn channel_of(&self, way: Way) -> usize {
+        (way.link * self.vcs + u32::from(way.vc)) as usize
     }
 
     fn prefetch_ways(&self, vertex: u32, to: u32, state: RouteState) {

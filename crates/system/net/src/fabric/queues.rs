@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Queues of packets that wait until their link is free, for pause frames and for trimming.
 
+use sim::memory::prefetch;
 use sim::{Time, random};
 
 use super::link::Kind;
@@ -29,6 +30,7 @@ pub(super) struct Queues {
 
 /// Sending end of a link.
 #[derive(Clone, Copy, Debug)]
+#[repr(align(64))]
 pub(super) struct Port {
     /// Headers and control packets, which have priority with trimming.
     pub urgent: List,
@@ -60,6 +62,7 @@ impl Sending {
 
 /// A virtual channel of a link: packets that wait at the sending end, and bytes stored at the receiving end.
 #[derive(Clone, Copy, Debug)]
+#[repr(align(64))]
 pub(super) struct Channel {
     pub waiting: List,
     /// Start of the current pause, if any.
@@ -97,6 +100,18 @@ impl Queues {
     #[inline]
     pub fn are_used(&self) -> bool {
         !self.ports.is_empty()
+    }
+
+    /// Prefetches a link's sending end and one of its channels.
+    #[inline]
+    pub fn prefetch(&self, link: u32, channel: u32) {
+        prefetch(self.ports.as_ptr().wrapping_add(link as usize));
+        self.prefetch_channel(channel);
+    }
+
+    #[inline]
+    pub fn prefetch_channel(&self, channel: u32) {
+        prefetch(self.channels.as_ptr().wrapping_add(channel as usize));
     }
 
     /// Handles a pause frame at the sending end.
