@@ -6,6 +6,8 @@ use std::str::FromStr;
 use goal::generate::{Pattern, Place, Spec, SpecError, emit};
 use goal::{Action, BuildError, Builder, Wait};
 
+use crate::switches::{Shape, Switches};
+
 /// Collective operation. The comments define the meaning of its size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Operation {
@@ -60,6 +62,10 @@ pub enum AllReduce {
     Doubling,
     /// Reduce-scatter within a node, all-reduce of the parts between nodes, all-gather within the node; all by rings.
     Hierarchical,
+    /// The same, but chunks are added and forwarded independently, as by handlers of cards.
+    Card,
+    /// A tree of switches, which are ranks after those of the application.
+    Switch,
 }
 
 /// Algorithm of all-to-all.
@@ -109,6 +115,8 @@ pub struct Collectives {
     pub chunk: u64,
     /// Ranks of a node, for the hierarchical algorithm.
     pub ranks_per_node: u32,
+    /// Trees of switches.
+    pub switches: Shape,
 }
 
 impl Default for Collectives {
@@ -120,6 +128,7 @@ impl Default for Collectives {
             channels: 1,
             chunk: 0,
             ranks_per_node: 8,
+            switches: Shape::default(),
         }
     }
 }
@@ -129,8 +138,9 @@ impl FromStr for Collectives {
 
     /// Parses `allreduce=tree,channels=4,chunk=524288`.
     fn from_str(text: &str) -> Result<Collectives, String> {
-        const KEYS: &str = "allreduce=ring|tree|halving|doubling|hierarchical, alltoall=linear|pairwise, \
-                            protocol=simple|ll|ll128, channels=1..64, chunk=BYTES, node=RANKS";
+        const KEYS: &str = "allreduce=ring|tree|halving|doubling|hierarchical|card|switch, \
+                            alltoall=linear|pairwise, protocol=simple|ll|ll128, channels=1..64, chunk=BYTES, \
+                            node=RANKS, tree=RANKS[xSWITCHES…], planes=N";
         let mut options = Collectives::default();
         for word in text.split(',') {
             let wrong = || format!("{word}: no such choice; there are: {KEYS}");
@@ -141,6 +151,13 @@ impl FromStr for Collectives {
                 ("allreduce", "halving") => options.all_reduce = AllReduce::Halving,
                 ("allreduce", "doubling") => options.all_reduce = AllReduce::Doubling,
                 ("allreduce", "hierarchical") => options.all_reduce = AllReduce::Hierarchical,
+                ("allreduce", "card") => options.all_reduce = AllReduce::Card,
+                ("allreduce", "switch") => options.all_reduce = AllReduce::Switch,
+                ("tree", levels) => options.switches = options.switches.with_levels(levels).ok_or_else(wrong)?,
+                ("planes", number) => {
+                    options.switches.planes =
+                        number.parse().ok().filter(|count| (1..=64).contains(count)).ok_or_else(wrong)?;
+                }
                 ("alltoall", "linear") => options.all_to_all = AllToAll::Linear,
                 ("alltoall", "pairwise") => options.all_to_all = AllToAll::Pairwise,
                 ("protocol", "simple") => options.protocol = Protocol::Simple,
@@ -183,16 +200,35 @@ pub struct Call<'a> {
 const TAG_BITS: u32 = 12;
 /// Rounds of a channel beyond which chunks grow.
 const MAX_ROUNDS: u64 = 16;
+/// The same for all channels of cards and switches, whose rounds overlap.
+const MAX_OVERLAPPING_ROUNDS: u64 = 64;
 /// Highest number of a call.
 pub const MAX_CALLS: u32 = 1 << (31 - TAG_BITS);
 
 impl Collectives {
+    /// Returns the number of ranks of a schedule for an application with `ranks` ranks: with switches, these follow.
+    pub fn ranks_with_switches(&self, ranks: u32) -> u64 {
+        let switches = if self.all_reduce == AllReduce::Switch { self.switches.switches(ranks) } else { 0 };
+        u64::from(ranks) + switches
+    }
+
+    /// Returns the switches of an application with `ranks` ranks.
+    pub fn switches(&self, ranks: u32) -> Switches {
+        Switches::new(self.switches, ranks)
+    }
+
     /// Adds one rank's part of a call to the current rank of a schedule, after the ends of `after`. Returns the
     /// operations at its end; `after` itself if this rank has nothing to do.
     ///
     /// # Errors
     /// See [`SpecError`].
-    pub fn add(&self, call: &Call, after: &[u32], builder: &mut Builder) -> Result<Vec<u32>, SpecError> {
+    pub fn add(
+        &self,
+        call: &Call,
+        after: &[u32],
+        switches: &mut Switches,
+        builder: &mut Builder,
+    ) -> Result<Vec<u32>, SpecError> {
         let ranks = u32::try_from(call.members.len()).map_err(|_| SpecError::Ranks(u32::MAX))?;
         if ranks < 2 {
             return Ok(after.to_vec());
@@ -206,40 +242,49 @@ impl Collectives {
                 continue;
             }
             let rounds = self.rounds(call.operation, bytes, ranks);
+            let plane = call.members[0].wrapping_mul(self.channels).wrapping_add(u32::try_from(channel).unwrap_or(0));
             let mut last = after.to_vec();
             for round in 0..rounds {
                 let part = self.protocol.on_wire(share(bytes, round, rounds));
-                last = self.round(call, part, &mut tag, last, builder)?;
+                let state = State { call, tag: &mut tag, switches, builder, plane };
+                if self.overlaps(call.operation) {
+                    ends.extend(self.round(state, part, after.to_vec())?);
+                } else {
+                    last = self.round(state, part, last)?;
+                }
             }
-            ends.extend(last);
+            if !self.overlaps(call.operation) {
+                ends.extend(last);
+            }
         }
         ends.sort_unstable();
         ends.dedup();
         Ok(ends)
     }
 
+    /// Returns true if the rounds of a channel overlap: each part of the data is forwarded as soon as it arrives.
+    fn overlaps(&self, operation: Operation) -> bool {
+        operation == Operation::AllReduce && matches!(self.all_reduce, AllReduce::Card | AllReduce::Switch)
+    }
+
     /// Returns the number of rounds in which a channel processes its bytes.
     fn rounds(&self, operation: Operation, bytes: u64, ranks: u32) -> u64 {
         let in_flight = match operation {
             _ if self.chunk == 0 => return 1,
+            Operation::AllReduce if self.all_reduce == AllReduce::Switch => self.chunk,
             Operation::AllReduce | Operation::ReduceScatter => self.chunk.saturating_mul(ranks.into()),
             Operation::AllGather | Operation::Broadcast | Operation::Reduce => self.chunk,
             _ => return 1,
         };
-        bytes.div_ceil(in_flight).clamp(1, MAX_ROUNDS)
+        let most =
+            if self.overlaps(operation) { MAX_OVERLAPPING_ROUNDS / u64::from(self.channels) } else { MAX_ROUNDS };
+        bytes.div_ceil(in_flight).clamp(1, most)
     }
 
-    fn round(
-        &self,
-        call: &Call,
-        bytes: u64,
-        tag: &mut u32,
-        after: Vec<u32>,
-        builder: &mut Builder,
-    ) -> Result<Vec<u32>, SpecError> {
+    fn round(&self, mut state: State, bytes: u64, after: Vec<u32>) -> Result<Vec<u32>, SpecError> {
+        let call = state.call;
         let ranks = u64::from(u32::try_from(call.members.len()).unwrap_or(u32::MAX));
         let all = Part { members: call.members.to_vec(), me: call.me, root: call.root };
-        let mut state = State { call, tag, builder };
         match call.operation {
             Operation::AllReduce => self.all_reduce(&mut state, &all, bytes, after),
             Operation::Reduce => state.emit(Pattern::Reduce, &all, bytes, after),
@@ -268,7 +313,8 @@ impl Collectives {
                 let reduced = state.emit(Pattern::Reduce, all, bytes, after)?;
                 state.emit(Pattern::Bcast, all, bytes, reduced)
             }
-            AllReduce::Hierarchical => {
+            AllReduce::Switch => state.switch(bytes, after),
+            AllReduce::Hierarchical | AllReduce::Card => {
                 let node = self.ranks_per_node as usize;
                 let count = all.members.len();
                 if count <= node || !count.is_multiple_of(node) {
@@ -322,10 +368,22 @@ impl Part {
 struct State<'a, 'b> {
     call: &'a Call<'a>,
     tag: &'b mut u32,
+    switches: &'b mut Switches,
     builder: &'b mut Builder,
+    /// Plane of the switches of this channel.
+    plane: u32,
 }
 
 impl State<'_, '_> {
+    /// Adds one chunk of a vector that switches add.
+    fn switch(&mut self, bytes: u64, after: Vec<u32>) -> Result<Vec<u32>, SpecError> {
+        let (call, chunk) = (self.call, (*self.tag, bytes));
+        *self.tag += 1;
+        let after = join(after, self.builder)?;
+        let end = self.switches.add_member(call.members, call.me, self.plane, chunk, &after, self.builder)?;
+        Ok(vec![end])
+    }
+
     /// Adds one pattern with separate tags.
     fn emit(&mut self, pattern: Pattern, part: &Part, bytes: u64, after: Vec<u32>) -> Result<Vec<u32>, SpecError> {
         let spec = Spec {

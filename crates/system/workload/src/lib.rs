@@ -10,3 +10,4 @@ pub mod chakra;
 pub mod collective;
 pub mod connections;
 pub mod llm;
+mod switches;

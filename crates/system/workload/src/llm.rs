@@ -9,6 +9,7 @@ use goal::{Action, Builder, MAX_CALC_NS, MAX_RANKS, Schedule, Wait};
 use thiserror::Error;
 
 use crate::collective::{Call, Collectives, Operation, join};
+use crate::switches::Switches;
 
 /// CPU of the accelerator's computation.
 const ACCELERATOR: u8 = 1;
@@ -116,7 +117,7 @@ pub struct Sizes {
 }
 
 impl Llm {
-    /// Returns the number of ranks.
+    /// Returns the number of ranks, without switches.
     pub fn ranks(&self) -> u64 {
         u64::from(self.data) * u64::from(self.tensor) * u64::from(self.pipeline)
     }
@@ -167,8 +168,10 @@ impl Llm {
         if let Some((name, _)) = counts.iter().find(|(_, count)| *count == 0) {
             return wrong(format!("{name} is at least 1"));
         }
-        if self.ranks() > MAX_RANKS.into() {
-            return wrong(format!("{} ranks: at most {MAX_RANKS}", self.ranks()));
+        let ranks =
+            u32::try_from(self.ranks()).map_or(self.ranks(), |ranks| self.collectives.ranks_with_switches(ranks));
+        if ranks > MAX_RANKS.into() {
+            return wrong(format!("{ranks} ranks: at most {MAX_RANKS}"));
         }
         for (whole, whole_name, part, part_name) in [
             (u64::from(self.layers), "--layers", u64::from(self.pipeline), "--pp"),
@@ -196,12 +199,17 @@ impl Llm {
     pub fn generate(&self) -> Result<Schedule, LlmError> {
         self.check()?;
         let ranks = u32::try_from(self.ranks()).unwrap_or(MAX_RANKS);
-        let mut builder = Builder::new(ranks);
+        let with_switches = u32::try_from(self.collectives.ranks_with_switches(ranks)).unwrap_or(MAX_RANKS);
+        let mut builder = Builder::new(with_switches);
+        let mut switches = self.collectives.switches(ranks);
         let sizes = self.sizes();
         for rank in 0..ranks {
             builder.begin_rank(rank);
-            Rank::new(self, &sizes, rank, &mut builder).step()?;
+            Rank::new(self, &sizes, rank, &mut switches, &mut builder).step()?;
             builder.end_rank()?;
+        }
+        if with_switches > ranks {
+            switches.add(&mut builder)?;
         }
         Ok(builder.finish()?)
     }
@@ -219,6 +227,7 @@ struct Group {
 struct Rank<'a> {
     model: &'a Llm,
     sizes: &'a Sizes,
+    switches: &'a mut Switches,
     builder: &'a mut Builder,
     rank: u32,
     stage: u32,
@@ -231,7 +240,13 @@ struct Rank<'a> {
 }
 
 impl<'a> Rank<'a> {
-    fn new(model: &'a Llm, sizes: &'a Sizes, rank: u32, builder: &'a mut Builder) -> Rank<'a> {
+    fn new(
+        model: &'a Llm,
+        sizes: &'a Sizes,
+        rank: u32,
+        switches: &'a mut Switches,
+        builder: &'a mut Builder,
+    ) -> Rank<'a> {
         // Tensor-parallel ranks are neighbours, then the copies, then the stages.
         let (tensor, data) = (model.tensor, model.data);
         let (in_tensor, copy, stage) = (rank % tensor, rank / tensor % data, rank / tensor / data);
@@ -242,6 +257,7 @@ impl<'a> Rank<'a> {
         Rank {
             model,
             sizes,
+            switches,
             builder,
             rank,
             stage,
@@ -392,7 +408,7 @@ impl<'a> Rank<'a> {
         chosen.calls += 1;
         let members = std::mem::take(&mut chosen.members);
         let call = Call { operation, bytes, root: 0, members: &members, me, space, number };
-        let ends = self.model.collectives.add(&call, after, self.builder);
+        let ends = self.model.collectives.add(&call, after, self.switches, self.builder);
         group(self).members = members;
         Ok(join(ends?, self.builder)?)
     }

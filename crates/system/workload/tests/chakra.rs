@@ -193,6 +193,9 @@ fn algorithms_send_what_they_should() {
     let within = 8 * 3 * bytes / 4;
     assert_eq!(counts(0, "allreduce=hierarchical,node=4"), (8 * 8, 2 * within + 8 * 2 * bytes / 8));
     assert_eq!(counts(0, "allreduce=hierarchical,node=3"), (8 * 14, 14 * bytes));
+    // Two switches of four ranks and their root: each of ten links carries the vector up and down, in four chunks.
+    assert_eq!(counts(0, "allreduce=switch,tree=4,chunk=2048"), (4 * 2 * 10, 2 * 10 * bytes));
+    assert_eq!(counts(0, "allreduce=card,node=4,chunk=256"), (4 * 8 * 8, 2 * within + 8 * 2 * bytes / 8));
     assert_eq!(counts(0, "channels=2,chunk=256"), (2 * 2 * 8 * 14, 14 * bytes));
     assert_eq!(counts(0, "protocol=ll"), (8 * 14, 2 * 14 * bytes));
     // One message of LL128 has 120 bytes in each line of 128.

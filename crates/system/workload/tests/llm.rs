@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use goal::loggops::{LogGops, Options, run};
 use goal::{Action, Schedule};
+use sim::Time;
 use workload::llm::Llm;
 
 /// Returns the messages and bytes in each matching space, and the computation of each rank in ns.
@@ -97,6 +98,75 @@ fn experts_exchange_tokens_and_reduce_their_gradients_apart() {
     // Ring of four: attention, and the embedding.
     assert_eq!(spaces[&2], (2 * 4 * 6, 6 * (4 * 64 * 64 * 2 + 1024 * 64 * 2)));
     assert!(run(&schedule, &LogGops::default(), &Options::default()).unwrap().unreceived.is_empty());
+}
+
+/// All-reduce of gradients among eight copies, in a layer and the embedding.
+fn copies(collectives: &str) -> Llm {
+    let collectives = collectives.parse().unwrap();
+    Llm { data: 8, tensor: 1, pipeline: 1, layers: 1, micro_batches: 1, collectives, ..model() }
+}
+
+#[test]
+fn switches_are_ranks_that_add_the_vectors_of_all_copies() {
+    let (layer, embedding): (u64, u64) = (12 * 64 * 64 * 2, 1024 * 64 * 2);
+    let schedule = copies("allreduce=switch,tree=2x2,chunk=10000").generate().unwrap();
+    // Four switches of two ranks, two of two switches, and the root.
+    assert_eq!(schedule.ranks(), 8 + 4 + 2 + 1);
+    let (spaces, compute) = totals(&schedule);
+    // Each of 14 links of the tree carries each chunk up and down.
+    let chunks = layer.div_ceil(10_000) + embedding.div_ceil(10_000);
+    assert_eq!(spaces.into_values().collect::<Vec<_>>(), [(28 * chunks, 28 * (layer + embedding))]);
+    assert!(compute[8..].iter().all(|ns| *ns == 0));
+    assert!(run(&schedule, &LogGops::default(), &Options::default()).unwrap().unreceived.is_empty());
+}
+
+#[test]
+fn channels_use_the_switches_of_different_planes() {
+    let schedule = copies("allreduce=switch,tree=4,planes=4,channels=2").generate().unwrap();
+    assert_eq!(schedule.ranks(), 8 + 4 * 2 + 4);
+    // Two planes are in use: the first channel has the switches 8, 12 and 16, the second the following ones.
+    let busy: Vec<u32> =
+        (8..20).filter(|rank| (0..schedule.len() as u32).any(|op| schedule.rank(op) == *rank)).collect();
+    assert_eq!(busy, [8, 9, 12, 13, 16, 17]);
+    assert_eq!(totals(&schedule).0.len(), 2);
+    assert!(run(&schedule, &LogGops::default(), &Options::default()).unwrap().unreceived.is_empty());
+}
+
+/// Two groups with the same switches have the same tags; each switch must combine the vectors of one group only.
+#[test]
+fn groups_in_one_plane_are_kept_apart() {
+    let model = Llm { tensor: 2, ..copies("allreduce=switch,tree=4") };
+    let schedule = model.generate().unwrap();
+    // Eight pairs of tensor-parallel ranks, and two groups of copies.
+    assert_eq!(totals(&schedule).0.len(), 8 + 2);
+    assert!(run(&schedule, &LogGops::default(), &Options::default()).unwrap().unreceived.is_empty());
+}
+
+/// Where only latency counts, the parts of a card take as long as the whole: two times seven steps around the ring. Rounds of
+/// hosts follow each other: 16, the most, for the embedding of 128 KiB.
+#[test]
+fn chunks_of_cards_overlap() {
+    let latency = Time::from_ns(2500);
+    let network = LogGops {
+        latency,
+        overhead: Time::ZERO,
+        gap: Time::ZERO,
+        gap_per_byte: Default::default(),
+        overhead_per_byte: Default::default(),
+        eager: u64::MAX,
+    };
+    let of = |collectives: &str| {
+        let schedule = copies(collectives).generate().unwrap();
+        let (spaces, _) = totals(&schedule);
+        (spaces[&2], run(&schedule, &network, &Options::default()).unwrap().end())
+    };
+    let whole = of("allreduce=hierarchical,node=1");
+    let rounds = of("allreduce=hierarchical,node=1,chunk=1000");
+    let overlapping = of("allreduce=card,node=1,chunk=1000");
+    assert_eq!((whole.0.1, whole.1), (overlapping.0.1, overlapping.1));
+    // 13 parts of the layer and 17 of the embedding.
+    assert_eq!(overlapping.0.0, 30 * 8 * 14);
+    assert_eq!(rounds.1, whole.1 + latency * (15 * 14));
 }
 
 #[test]

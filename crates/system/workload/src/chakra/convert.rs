@@ -7,7 +7,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, HashMap};
 use std::path::{Path, PathBuf};
 
-use goal::{Action, Builder, MAX_CALC_NS, MAX_SPACE, Schedule, Wait};
+use goal::{Action, Builder, MAX_CALC_NS, MAX_RANKS, MAX_SPACE, Schedule, Wait};
 
 use super::error::ChakraError;
 use super::files::Files;
@@ -15,6 +15,7 @@ use super::groups::{Groups, of_dimensions};
 use super::node::{Node, Work};
 use super::reader;
 use crate::collective::{Call, Collectives, MAX_CALLS, Operation, join};
+use crate::switches::Switches;
 
 /// CPU of an accelerator's computation.
 const ACCELERATOR: u8 = 1;
@@ -94,7 +95,8 @@ pub fn import(files: &Files, options: &Options) -> Result<Import, ChakraError> {
     let mut converter = Converter {
         options,
         ranks,
-        builder: Builder::new(ranks),
+        switches: options.collectives.switches(ranks),
+        builder: Builder::new(u32::try_from(options.collectives.ranks_with_switches(ranks)).unwrap_or(MAX_RANKS)),
         groups,
         numbers: HashMap::new(),
         calls: Vec::new(),
@@ -127,6 +129,7 @@ struct Calls {
 struct Converter<'a> {
     options: &'a Options,
     ranks: u32,
+    switches: Switches,
     builder: Builder,
     groups: Groups,
     /// Number of each group, by name and members.
@@ -312,7 +315,7 @@ impl Converter<'_> {
                     space: space(group),
                     number: u32::try_from(number % MAX_CALLS as usize).unwrap_or(0),
                 };
-                return Ok(self.options.collectives.add(&call, &after, &mut self.builder)?);
+                return Ok(self.options.collectives.add(&call, &after, &mut self.switches, &mut self.builder)?);
             }
         };
         Ok(vec![self.add(action, 0, &after)?])
@@ -362,7 +365,7 @@ impl Converter<'_> {
         }
     }
 
-    fn finish(self, files: &Files) -> Result<Import, ChakraError> {
+    fn finish(mut self, files: &Files) -> Result<Import, ChakraError> {
         for calls in &self.calls {
             for member in &calls.members {
                 let count = calls.counts.get(member).copied().unwrap_or(0);
@@ -380,6 +383,9 @@ impl Converter<'_> {
             self.omitted.iter().map(|(kind, count)| format!("{count} nodes take no time: {kind}")).collect();
         if self.calls.len() > usize::from(MAX_SPACE) {
             warnings.push(format!("{} groups share {MAX_SPACE} matching spaces", self.calls.len()));
+        }
+        if self.options.collectives.ranks_with_switches(self.ranks) > self.ranks.into() {
+            self.switches.add(&mut self.builder)?;
         }
         Ok(Import { schedule: self.builder.finish()?, ranks: self.reports, warnings })
     }
