@@ -136,6 +136,9 @@ struct Options {
     fail_on_drop: bool,
     /// End with status 1 instead of 0 if a handler failed
     #[arg(long)]
+    #[arg(long_help = "End with status 1 instead of 0 if a handler failed.\n\n\
+        The environment SPIN_FAIL_ON_HANDLER_ERROR=1 does the same, and so does CI=true, which continuous integration \
+        sets; SPIN_FAIL_ON_HANDLER_ERROR=0 overrides CI.")]
     fail_on_handler_error: bool,
     /// Report each drop as it happens, with its reason, and the first refusal of each call
     #[arg(short, long)]
@@ -760,17 +763,29 @@ fn judge(options: &Options, plan: &Plan, lost: &[String], cards: &[Stats], found
     let program = options.jobs.as_ref().map_or_else(|| plan.title(0), |file| file.display().to_string());
     let errors: u64 = cards.iter().flat_map(|card| card.handlers.values()).map(|handler| handler.errors).sum();
     let is_lossy = options.fail_on_drop && !lost.is_empty();
-    let has_failed = options.fail_on_handler_error && errors > 0;
+    let cause = if errors > 0 { handler_errors_fail(options) } else { None };
     if is_lossy {
         eprintln!("spinrun: {program}: the run fails because messages were dropped (--fail-on-drop)");
     }
-    if has_failed {
-        eprintln!("spinrun: {program}: the run fails because handlers failed: {errors} (--fail-on-handler-error)");
+    if let Some(cause) = cause {
+        eprintln!("spinrun: {program}: the run fails because handlers failed: {errors} ({cause})");
     }
     if found > 0 {
         eprintln!("spinrun: {program}: the run fails because of reports of the sanitizer: {found} (--sanitize)");
     }
-    u8::from(is_lossy || has_failed || found > 0)
+    u8::from(is_lossy || cause.is_some() || found > 0)
+}
+
+/// Returns the option or variable, if any, by which failed handlers make a run fail.
+fn handler_errors_fail(options: &Options) -> Option<&'static str> {
+    if options.fail_on_handler_error {
+        return Some("--fail-on-handler-error");
+    }
+    match std::env::var_os("SPIN_FAIL_ON_HANDLER_ERROR").filter(|value| !value.is_empty()) {
+        Some(value) if value == "0" => None,
+        Some(_) => Some("SPIN_FAIL_ON_HANDLER_ERROR"),
+        None => (std::env::var_os("CI")? == "true").then_some("CI=true; SPIN_FAIL_ON_HANDLER_ERROR=0 turns this off"),
+    }
 }
 
 /// Returns the variables that point programs which load a PMI library at run time to `libpmi.so`, as Open MPI 4 does

@@ -97,6 +97,27 @@ fn runs_can_fail_because_of_failed_handlers() {
     run.ended(1, "errors: the run fails because handlers failed: 1 (--fail-on-handler-error)\n");
 }
 
+/// A failed handler is easily overlooked where nobody reads the output.
+#[test]
+fn failed_handlers_fail_runs_of_continuous_integration() {
+    let with = |variables: &[(&str, &str)]| {
+        let mut command = command("-n 2", &program("errors"), "payload fail");
+        let output = command.envs(variables.iter().copied()).output().unwrap();
+        (output.status.code(), String::from_utf8(output.stderr).unwrap())
+    };
+    const VARIABLE: &str = "SPIN_FAIL_ON_HANDLER_ERROR";
+    for (variables, cause) in [
+        (&[("CI", "true")] as &[_], "(CI=true; SPIN_FAIL_ON_HANDLER_ERROR=0 turns this off)\n"),
+        (&[(VARIABLE, "1"), ("CI", "")], "(SPIN_FAIL_ON_HANDLER_ERROR)\n"),
+    ] {
+        let (status, err) = with(variables);
+        assert!(status == Some(1) && err.contains("handlers failed: 1 ") && err.ends_with(cause), "{status:?} {err}");
+    }
+    for variables in [&[("CI", "true"), (VARIABLE, "0")] as &[_], &[("CI", "1")], &[(VARIABLE, ""), ("CI", "")]] {
+        assert_eq!(with(variables).0, Some(0), "{variables:?}");
+    }
+}
+
 /// The name of each reason: the cases of `portals.c` cause most of them.
 #[test]
 fn reasons_have_names() {
