@@ -251,9 +251,16 @@ struct Options {
     /// Working folder of the ranks of a program
     #[arg(long, value_name = "DIR")]
     wdir: Option<PathBuf>,
+    /// Number of consecutive ranks that share a node and its card
+    #[arg(long, value_name = "K", default_value_t = 1,
+          value_parser = clap::value_parser!(u32).range(1..=Job::MAX_RANKS as i64))]
+    #[arg(long_help = "Number of consecutive ranks that share a node and its card.\n\n\
+        Rank r is on node r / K, with pid 1 + r % K. Ranks of a node share its links, HPUs, DMA engine, CPU cores and memory bandwidth; \
+        messages between them turn around in the card (docs/jobs.md).")]
+    ranks_per_node: u32,
     /// Run the jobs of a TOML file, which share the simulated network, instead of one program (docs/jobs.md)
     #[arg(long, value_name = "FILE",
-          conflicts_with_all = ["n", "env", "wdir", "gdb", "fail", "kill_card", "compute", "program"])]
+          conflicts_with_all = ["n", "env", "wdir", "gdb", "fail", "kill_card", "compute", "ranks_per_node", "program"])]
     jobs: Option<PathBuf>,
     #[command(flatten)]
     noise: noise::Arguments,
@@ -303,6 +310,17 @@ enum RunError {
         "--jobs: the network has switches with handlers, which are not divided among jobs: run one job, or unset network.switch.handlers"
     )]
     Switches,
+    #[error(
+        "--ranks-per-node: the network has switches with handlers, whose numbers follow those of the ranks: unset network.switch.handlers"
+    )]
+    SwitchesBesideNodes,
+    #[error(
+        "machine {0}: several processes are on a node, and a card with accelerator.kind = \"pspin\" runs the handlers of one process: \
+         use --machine sc17-int, a card without handlers (--nic portals4), or a node for each process"
+    )]
+    Indivisible(String),
+    #[error("--gdb debugs the card of one rank: it does not go together with --ranks-per-node {0}")]
+    GdbOnShared(u32),
     #[error("--wdir: cannot enter {}: {error}", path.display())]
     Wdir { path: PathBuf, error: io::Error },
     #[error("{} ranks: a job has 1 to {max} ranks", .0, max = Job::MAX_RANKS)]
@@ -358,6 +376,9 @@ impl RunError {
             | RunError::Source(..)
             | RunError::Jobs(_)
             | RunError::Switches
+            | RunError::SwitchesBesideNodes
+            | RunError::Indivisible(_)
+            | RunError::GdbOnShared(_)
             | RunError::Wdir { .. }
             | RunError::TooMany(_)
             | RunError::TooManyPrograms(_)
@@ -453,6 +474,9 @@ impl Options {
 /// Runs the program on the simulated machine. Returns the exit status.
 fn run(options: &Options) -> Result<u8, RunError> {
     let plan = &options.plan()?;
+    if options.gdb.is_some() && options.ranks_per_node > 1 {
+        return Err(RunError::GdbOnShared(options.ranks_per_node));
+    }
     let sdk = Sdk::find()?;
     let model = load_machine(options, &sdk)?;
     let lib_dir = sdk.lib_dir()?;
@@ -482,7 +506,13 @@ fn run(options: &Options) -> Result<u8, RunError> {
     let model = observe_handlers(model, options, plan)?;
     let rows = plan.rows(job.seating());
     let listener = card_messages::listener("spinrun", options.verbose, found.clone());
+    if job.seating().shares_cards() && !model.is_divisible() {
+        return Err(RunError::Indivisible(model.machine().name.clone()));
+    }
     let mut world = World::with_rows(model, job, (trace, &rows), listener)?;
+    if options.ranks_per_node > 1 && !world.switches().is_empty() {
+        return Err(RunError::SwitchesBesideNodes);
+    }
     if !plan.jobs.is_empty() {
         if !world.switches().is_empty() {
             return Err(RunError::Switches);
@@ -576,6 +606,7 @@ fn job_spec(
         preload,
         folder,
         nodes,
+        ranks_per_node: options.ranks_per_node as usize,
         others: starts.map(|start| start.program).collect(),
         job_names: plan.jobs.iter().map(|job| job.name.clone()).collect(),
         tag_output: options.tag_output,
@@ -666,6 +697,8 @@ fn threads(
     let mut facts = Facts::of(program, &[], |name| variable(env, name));
     if !plan.is_simple() {
         facts.objection = Some(SEVERAL.into());
+    } else if options.ranks_per_node > 1 {
+        facts.objection = Some("--ranks-per-node places processes".into());
     } else if application.folder.is_some() {
         facts.objection = Some("--wdir is a folder of processes".into());
     }

@@ -177,7 +177,7 @@ impl Plan {
         }
     }
 
-    /// Returns the names of the nodes' rows in the timeline if they name more than the rank.
+    /// Returns the names of the places' rows in the timeline if they name more than the rank.
     pub fn rows(&self, seating: &Seating) -> Vec<String> {
         if self.is_simple() {
             return Vec::new();
@@ -190,6 +190,6 @@ impl Plan {
                 format!("{job}rank {}: {name}", seat.rank)
             }
         };
-        (0..seating.nodes()).map(row).collect()
+        (0..seating.places()).map(row).collect()
     }
 }

@@ -41,9 +41,10 @@ impl Spin {
         }
     }
 
-    /// Returns the next work item that the accelerator queued. The card empties the queue after each event.
-    pub fn next_work(&mut self) -> Option<Work> {
-        self.work.pop_front()
+    /// Returns the next work item that the accelerator queued, if it is for this process. The card empties the queue after
+    /// each event.
+    pub fn next_work(&mut self, process: u32) -> Option<Work> {
+        self.work.pop_front_if(|work| work.process() == process)
     }
 
     /// Releases memory that an idle card does not need.
