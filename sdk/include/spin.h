@@ -219,8 +219,8 @@ int spin_rank(void);
 int spin_size(void);
 
 /* Returns the rank of a process of the job on a physical interface, or -1. Where ranks share nodes (spinrun
- * --ranks-per-node), pids are those that PtlNIInit gives with PTL_PID_ANY; where each has a node, its nid is its rank, and
- * `pid` is ignored. */
+ * --ranks-per-node), pids are those that PtlNIInit gives with PTL_PID_ANY; where each has a node, its nid is its rank,
+ * and `pid` is ignored. */
 int spin_rank_of(ptl_nid_t nid, ptl_pid_t pid);
 
 /* Writes the nid and pid of a rank of the job to `*process`, with `pid` where each rank has a node: the opposite of

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Load of a card's HPUs: `hpu_load ITERATIONS END_NS [SIZE]`. Rank 1 sends messages of SIZE bytes (default 64) to a payload
- * handler of rank 0, which counts to ITERATIONS (0: for ever), and keeps 64 of them under way. At END_NS of simulated time
- * both ranks close their interfaces, whatever is under way, so that their use of HPUs ends. Rank 1 prints how many messages
- * succeeded, and how many the watchdog ended. */
+/* Load of a card's HPUs: `hpu_load ITERATIONS END_NS [SIZE]`. Rank 1 sends messages of SIZE bytes (default 64) to a
+ * payload handler of rank 0, which counts to ITERATIONS (0: for ever), and keeps 64 of them under way. At END_NS of
+ * simulated time both ranks close their interfaces, and so end their use of HPUs. Rank 1 prints the numbers of messages
+ * that succeeded, and of those that the watchdog ended. */
 #include "../portals/harness.h"
 #include <spin.h>
 
@@ -21,8 +21,8 @@ static uint8_t bytes[LARGEST];
 static void receive(ptl_pt_index_t pt, uint32_t iterations) {
     ptl_hpu_md_h memory;
     ptl_handle_me_t entry;
-    ptl_me_t me = plain_entry(bytes, sizeof bytes, BITS,
-                              PTL_ME_OP_PUT | PTL_ME_EVENT_LINK_DISABLE | PTL_ME_EVENT_COMM_DISABLE);
+    ptl_me_t me =
+        plain_entry(bytes, sizeof bytes, BITS, PTL_ME_OP_PUT | PTL_ME_EVENT_LINK_DISABLE | PTL_ME_EVENT_COMM_DISABLE);
     CHECK(PtlHPUAllocMem(sizeof iterations, ni, &memory));
     me.hpu_memory = memory;
     me.payload_handler = work;
@@ -60,9 +60,11 @@ int main(int argc, char **argv) {
         receive(pt, (uint32_t)strtoul(argv[1], NULL, 10));
     CHECK(spin_barrier());
     const uint64_t end_ps = strtoull(argv[2], NULL, 10) * 1000;
+    const size_t size = argc > 3 ? strtoul(argv[3], NULL, 10) : 64;
+    EXPECT(size <= LARGEST);
     if (spin_rank() == 1)
-        load(pt, eq, end_ps, argc > 3 ? strtoul(argv[3], NULL, 10) : 64);
-    else
+        load(pt, eq, end_ps, size);
+    else if (spin_time_ps() < end_ps)
         spin_host_compute((end_ps - spin_time_ps()) / 1000);
     return close_interface();
 }

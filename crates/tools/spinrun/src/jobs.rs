@@ -7,6 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use abi::portals::ID_ANY;
+use command::failures::parse_death;
 use command::units::parse_time;
 use ranks::Job;
 use serde::Deserialize;
@@ -14,7 +15,7 @@ use sim::Time;
 use thiserror::Error;
 use world::Tenant;
 
-use super::plan::{Application, MAX_PROGRAMS, Plan};
+use super::plan::{Application, JobDeath, MAX_PROGRAMS, Plan};
 
 /// Largest weight of a job.
 const MAX_WEIGHT: u32 = 1000;
@@ -47,6 +48,7 @@ struct Entry {
     nodes: Option<Vec<usize>>,
     weight: Option<u32>,
     priority: Option<u8>,
+    fail: Option<Vec<String>>,
     goal: Option<PathBuf>,
 }
 
@@ -76,7 +78,7 @@ fn plan(text: &str, folder: &Path) -> Result<Plan, String> {
     if entries.is_empty() {
         return Err("it has no [[job]]".into());
     }
-    let mut plan = Plan { applications: Vec::new(), jobs: Vec::new() };
+    let mut plan = Plan { applications: Vec::new(), jobs: Vec::new(), deaths: Vec::new() };
     let mut chosen = Vec::new();
     for (number, entry) in entries.into_iter().enumerate() {
         let name = entry.name.clone().unwrap_or_else(|| format!("job{number}"));
@@ -89,7 +91,13 @@ fn plan(text: &str, folder: &Path) -> Result<Plan, String> {
         let in_job = |why: String| format!("job {name}: {why}");
         chosen.push(entry.nodes.clone());
         let tenant = tenant(&entry, name.clone()).map_err(in_job)?;
+        let deaths = deaths(entry.fail.as_deref().unwrap_or_default(), number).map_err(in_job)?;
         plan.applications.extend(applications(entry, number, folder).map_err(in_job)?);
+        let ranks = plan.ranks_of_job(number);
+        if let Some(JobDeath { rank, .. }) = deaths.iter().find(|death| death.rank >= ranks) {
+            return Err(in_job(format!("fail: there is no rank {rank}; the last is {}", ranks - 1)));
+        }
+        plan.deaths.extend(deaths);
         plan.jobs.push(tenant);
     }
     place(&mut plan, &chosen)?;
@@ -113,6 +121,15 @@ fn tenant(entry: &Entry, name: String) -> Result<Tenant, String> {
         return Err("start: it is beyond the limit of simulated time".into());
     }
     Ok(Tenant { name, user, start, weight, priority: entry.priority.unwrap_or(0) })
+}
+
+/// Returns the deaths of processes of a job.
+fn deaths(texts: &[String], job: usize) -> Result<Vec<JobDeath>, String> {
+    let death = |text: &String| {
+        let (rank, at) = parse_death(text).map_err(|why| format!("fail = [\"{text}\"]: {why}"))?;
+        Ok(JobDeath { job, rank, at })
+    };
+    texts.iter().map(death).collect()
 }
 
 /// Returns the programs of a job.
@@ -235,6 +252,8 @@ mod tests {
             (format!("[[job]]\n{program}user = 4294967295"), "job job0: user = 4294967295 is PTL_UID_ANY"),
             (format!("[[job]]\n{program}nodes = [1, 2]"), "job job0: nodes has 2 entries for 1 ranks"),
             (format!("[[job]]\n{program}nodes = [70000]"), "job job0: node 70000: the last node is 65535"),
+            (format!("[[job]]\n{program}fail = ['1@5us']"), "job job0: fail: there is no rank 1; the last is 0"),
+            (format!("[[job]]\n{program}fail = ['0']"), "job job0: fail = [\"0\"]: is like 3@5us"),
             (format!("[[job]]\n{program}priority = 256"), "invalid value: integer `256`, expected u8"),
             (format!("[[job]]\n{program}programs = []"), "job job0: it has both program and programs"),
             ("[[job]]\nprograms = []".to_owned(), "job job0: programs has 0 entries"),

@@ -260,7 +260,7 @@ struct Options {
     ranks_per_node: u32,
     /// Run the jobs of a TOML file, which share the simulated network, instead of one program (docs/jobs.md)
     #[arg(long, value_name = "FILE",
-          conflicts_with_all = ["n", "env", "wdir", "gdb", "fail", "kill_card", "compute", "ranks_per_node", "program"])]
+          conflicts_with_all = ["n", "env", "wdir", "gdb", "fail", "kill_card", "ranks_per_node", "program"])]
     jobs: Option<PathBuf>,
     #[command(flatten)]
     noise: noise::Arguments,
@@ -439,7 +439,7 @@ impl Options {
                     nodes: Vec::new(),
                 };
                 let applications = std::iter::once(first).chain(self.others.iter().cloned()).collect();
-                Plan { applications, jobs: Vec::new() }
+                Plan { applications, jobs: Vec::new(), deaths: Vec::new() }
             }
         };
         let ranks = plan.applications.iter().map(|application| u64::from(application.ranks)).sum();
@@ -524,7 +524,7 @@ fn run(options: &Options) -> Result<u8, RunError> {
     if let Some(noise) = &noise {
         world.set_noise(noise);
     }
-    let failures = options.failures.failures();
+    let failures = options.failures.with_deaths(plan.deaths(world.seating()));
     if let Some(failures) = &failures {
         world.set_failures(failures)?;
     }
@@ -616,7 +616,7 @@ fn job_spec(
         cpu_limit: Some(Duration::from_millis(options.patience)),
         post_ahead: options.post_ahead,
         poll_limit: Some(options.poll_limit),
-        waits: options.failures.kills(),
+        waits: options.failures.kills() || !plan.deaths.is_empty(),
         adapts_affinity: options.bind_to == BindTo::Auto && first.threads.is_none(),
         forks: first.forks,
         embedded: first.threads,
@@ -759,8 +759,8 @@ fn warn_of_run(world: &World, end: &End, options: &Options, plan: &Plan) {
         );
     }
     for death in world.survivors() {
-        let (rank, at, now) = (death.rank, death.at, world.now());
-        eprintln!("spinrun: warning: rank {rank} was to fail at {at}, and the run was over at {now}");
+        let (name, at, now) = (world.name(death.rank as usize), death.at, world.now());
+        eprintln!("spinrun: warning: {name} was to fail at {at}, and the run was over at {now}");
     }
 }
 
