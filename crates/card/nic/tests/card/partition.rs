@@ -45,8 +45,9 @@ fn processes_of_a_node_have_different_pids() {
     };
     // The second process has pid 2 by default, so the first one cannot choose it; 9 is free.
     assert_eq!(open(0, 2), Err(ptl::ReturnCode::PidInUse));
-    let interfaces = [open(0, 9), open(1, ptl::ID_ANY), open(2, ptl::ID_ANY)].map(Result::unwrap);
+    let first = open(0, 9);
     assert_eq!(open(1, 9), Err(ptl::ReturnCode::PidInUse));
+    let interfaces = [first, open(1, ptl::ID_ANY), open(2, ptl::ID_ANY)].map(Result::unwrap);
     let ids = [0, 1, 2].map(|process| rig.cards[process].portals_mut().physical_id(interfaces[process]).unwrap());
     assert_eq!(ids, [(0, 9), (0, 2), (1, 1)].map(|(nid, pid)| Process { nid, pid }));
     for process in 0..3 {
