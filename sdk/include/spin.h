@@ -218,6 +218,15 @@ int spin_rank(void);
 /* Returns the number of ranks of the job. */
 int spin_size(void);
 
+/* Returns the rank of a process of the job on a physical interface, or -1. Where ranks share nodes (spinrun
+ * --ranks-per-node), pids are those that PtlNIInit gives with PTL_PID_ANY; where each has a node, its nid is its rank,
+ * and `pid` is ignored. */
+int spin_rank_of(ptl_nid_t nid, ptl_pid_t pid);
+
+/* Writes the nid and pid of a rank of the job to `*process`, with `pid` where each rank has a node: the opposite of
+ * spin_rank_of. Returns PTL_OK, or PTL_ARG_INVALID if the job has no such rank or `process` is NULL. */
+int spin_process_of(int rank, ptl_pid_t pid, ptl_process_t *process);
+
 /* Sets the map of the logical interface `ni` to that of the job: rank r is this job's process r, followed by the
  * switches that run handlers. PtlSetMap does the same for programs that exchange ids themselves. Errors: as
  * PtlSetMap. */

@@ -5,6 +5,7 @@ hang.
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -139,6 +140,64 @@ def test_programs_of_a_job_know_their_numbers(appnum: Path) -> None:
     done = spinrun("-n", 2, appnum, "a", ":", appnum, "b", ":", "-np", 2, appnum, "c")
     lines = [f"{name}: rank {rank}, program {'abc'.index(name)}, sum 10" for rank, name in enumerate("aabcc")]
     assert (done.returncode, done.stderr, sorted(done.stdout.splitlines())) == (0, "", lines)
+
+
+NODES = """
+#include <mpi.h>
+#include <stdio.h>
+int main(int argc, char **argv) {
+    enum { WORDS = 5000 };
+    int rank, ranks, place, places, one, sum, of_node, *counter;
+    static double mine[WORDS], from_left[WORDS];
+    MPI_Comm node;
+    MPI_Win window;
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+    MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &node);
+    MPI_Comm_rank(node, &place);
+    MPI_Comm_size(node, &places);
+    one = rank + 1;
+    MPI_Allreduce(&one, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+    MPI_Allreduce(&one, &of_node, 1, MPI_INT, MPI_SUM, node);
+    for (int i = 0; i < WORDS; i++) mine[i] = rank * WORDS + i;
+    MPI_Sendrecv(mine, WORDS, MPI_DOUBLE, (rank + 1) % ranks, 0, from_left, WORDS, MPI_DOUBLE,
+                 (rank + ranks - 1) % ranks, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    int wrong = 0;
+    for (int i = 0; i < WORDS; i++) wrong += from_left[i] != (rank + ranks - 1) % ranks * WORDS + i;
+    MPI_Win_allocate(sizeof *counter, sizeof *counter, MPI_INFO_NULL, node, &counter, &window);
+    *counter = 0;
+    MPI_Win_fence(0, window);
+    for (int to = 0; to < places; to++) MPI_Accumulate(&one, 1, MPI_INT, to, 0, 1, MPI_INT, MPI_SUM, window);
+    MPI_Win_fence(0, window);
+    printf("%d: %d of %d, sum %d, node %d, window %d, %d wrong\\n", rank, place, places, sum, of_node, *counter, wrong);
+    MPI_Win_free(&window);
+    MPI_Finalize();
+    return 0;
+}
+"""
+
+
+@pytest.mark.parametrize("card", CARDS)
+@pytest.mark.parametrize("mpi", ["mpich", "openmpi"])
+def test_ranks_of_a_node_find_each_other(mpi: str, card: str, tmp_path: Path) -> None:
+    """Open MPI knows the ranks of a node; MPICH is told that each is alone, so that it uses no shared memory."""
+    (tmp_path / "nodes.c").write_text(NODES)
+    subprocess.run([MPI / mpi / "bin" / "mpicc", tmp_path / "nodes.c", "-o", tmp_path / "nodes"], check=True)
+    for per_node in (1, 2, 4):
+        report = tmp_path / f"{per_node}.json"
+        options = ("-n", 4, "--ranks-per-node", per_node, "--nic", card, "--json", report)
+        done = spinrun(*options, tmp_path / "nodes")
+        lines = []
+        for rank in range(4):
+            first = rank - rank % per_node if mpi == "openmpi" else rank
+            local = range(first, first + (per_node if mpi == "openmpi" else 1))
+            mine = sum(other + 1 for other in local)
+            lines.append(f"{rank}: {rank - first} of {len(local)}, sum 10, node {mine}, window {mine}, 0 wrong")
+        assert (done.returncode, done.stderr, sorted(done.stdout.splitlines())) == (0, "", lines)
+        # All messages pass the cards, also those within a node: the ring alone has 40,000 bytes for each rank.
+        cards = json.loads(report.read_text())["cards"]
+        assert all(counts["bytes_received"] >= 40_000 for counts in cards)
 
 
 def test_mpi_jobs_on_one_network_are_separate(appnum: Path, tmp_path: Path) -> None:

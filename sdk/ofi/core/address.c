@@ -22,14 +22,21 @@ struct name spin_ofi_first_name(ptl_process_t process) {
                          .control_pt = (uint16_t)ENDPOINT_PT(0, PT_CONTROL)};
 }
 
+struct name spin_ofi_name_of_host(struct host host, ptl_pid_t pid) {
+    ptl_process_t process = {.phys = {host.rank, pid}};
+    spin_process_of((int)host.rank, pid, &process); /* a host's rank exists */
+    return spin_ofi_first_name(process);
+}
+
 const struct name *spin_ofi_av_name(const struct address_vector *av, fi_addr_t address) {
     return av && address < av->count && av->names[address].nid != PTL_NID_ANY ? &av->names[address] : NULL;
 }
 
 fi_addr_t spin_ofi_av_address(const struct address_vector *av, ptl_process_t process, unsigned number) {
+    const int rank = spin_rank_of(process.phys.nid, process.phys.pid);
     for (size_t i = 0; av && i < av->count; i++) {
         /* Programs mostly insert ranks in order. */
-        size_t k = (process.phys.nid + i) % av->count;
+        size_t k = ((size_t)(rank < 0 ? 0 : rank) + i) % av->count;
         const struct name *name = &av->names[k];
         if (name->nid == process.phys.nid && name->pid == process.phys.pid && name->number == number)
             return k;

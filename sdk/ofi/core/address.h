@@ -38,6 +38,9 @@ struct host {
     bool names_rank; /* the address belongs to the ranks' network */
     unsigned rank;   /* 0 for other addresses of this computer */
 };
+/* Returns the name of the first endpoint of the rank that a host stands for; `pid` is that of all ranks with a node
+ * each. */
+struct name spin_ofi_name_of_host(struct host host, ptl_pid_t pid);
 /* Resolves a host and a service (one may be NULL) with the flags of fi_getinfo(3). Returns NULL, or the
  * reason of a failure as static text. */
 const char *spin_ofi_host_find(const char *node, const char *service, uint64_t flags, struct host *host);

@@ -53,12 +53,13 @@ int spin_ofi_credit_start(struct endpoint *ep) {
     return PTL_OK;
 }
 
-static struct peer *peer_of(const struct endpoint *ep, ptl_nid_t nid, unsigned number) {
-    return nid < (ptl_nid_t)ep->domain->ranks ? &ep->peers[nid * ENDPOINTS + number % ENDPOINTS] : NULL;
+static struct peer *peer_of(const struct endpoint *ep, ptl_nid_t nid, ptl_pid_t pid, unsigned number) {
+    const int rank = spin_rank_of(nid, pid);
+    return rank < 0 ? NULL : &ep->peers[(unsigned)rank * ENDPOINTS + number % ENDPOINTS];
 }
 
 struct peer *spin_ofi_credit_peer(const struct endpoint *ep, const struct name *name) {
-    return peer_of(ep, name->nid, name->number);
+    return peer_of(ep, name->nid, name->pid, name->number);
 }
 
 bool spin_ofi_credit_fits(const struct endpoint *ep, const struct peer *peer, enum kind kind, const struct name *name,
@@ -98,7 +99,7 @@ static void returned(struct flow *flow, unsigned units) {
 
 void spin_ofi_credit_taken(struct endpoint *ep, enum kind kind, const ptl_event_t *event) {
     const unsigned number = HEADER_NUMBER(event->hdr_data);
-    struct peer *peer = peer_of(ep, event->initiator.phys.nid, number);
+    struct peer *peer = peer_of(ep, event->initiator.phys.nid, event->initiator.phys.pid, number);
     if (!peer)
         return;
     struct flow *flow = &peer->flows[kind];
@@ -115,7 +116,7 @@ void spin_ofi_credit_taken(struct endpoint *ep, enum kind kind, const ptl_event_
 bool spin_ofi_credit_event(struct endpoint *ep, const ptl_event_t *event) {
     const enum kind kind = CONTROL_KIND(event->hdr_data);
     const unsigned value = CONTROL_VALUE(event->hdr_data), number = HEADER_NUMBER(event->hdr_data);
-    struct peer *peer = peer_of(ep, event->initiator.phys.nid, number);
+    struct peer *peer = peer_of(ep, event->initiator.phys.nid, event->initiator.phys.pid, number);
     if (event->match_bits == CONTROL_CQ_DATA || !peer)
         return false;
     struct flow *flow = &peer->flows[kind];

@@ -54,7 +54,7 @@ static int av_insertsvc(struct fid_av *fid, const char *node, const char *servic
         spin_ofi_complain("fi_av_insertsvc: %s: %s", node ? node : service, why);
         return -EINVAL;
     }
-    const struct name name = spin_ofi_first_name((ptl_process_t){.phys = {host.rank, av->domain->card.self.phys.pid}});
+    const struct name name = spin_ofi_name_of_host(host, av->domain->card.self.phys.pid);
     return av_insert(fid, &name, 1, fi_addr, flags, context);
 }
 

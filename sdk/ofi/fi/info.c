@@ -227,12 +227,12 @@ static int address(struct fi_info *info, const char *node, const char *service, 
     struct host host = {0};
     if ((node || service) && (*why = spin_ofi_host_find(node, service, flags, &host)))
         return ENODATA;
-    if (is_source && host.names_rank && host.rank != self.phys.nid) {
+    if (is_source && host.names_rank && (int)host.rank != spin_rank()) {
         *why = "the source is the address of another rank";
         return ENODATA;
     }
     const struct name own = spin_ofi_first_name(self);
-    const struct name destination = spin_ofi_first_name((ptl_process_t){.phys = {host.rank, self.phys.pid}});
+    const struct name destination = spin_ofi_name_of_host(host, self.phys.pid);
     const void *to = NULL;
     if ((node || service) && !is_source)
         to = &destination;

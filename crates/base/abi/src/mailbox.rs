@@ -68,10 +68,12 @@ pub mod env {
     pub const RANK: &str = "SPIN_RANK";
     /// Number of ranks of the job.
     pub const SIZE: &str = "SPIN_SIZE";
-    /// Number of the node of the process; set only if it, or the number of nodes, is not that of the job's ranks.
+    /// Place of the process in the run; set only if it, or the number of places, is not that of the job's ranks.
     pub const PLACE: &str = "SPIN_PLACE";
-    /// Number of nodes.
+    /// Number of places.
     pub const PLACES: &str = "SPIN_PLACES";
+    /// Nodes of the job's ranks, see [`placement`](crate::placement); set only if ranks share nodes.
+    pub const NODES: &str = "SPIN_NODES";
     /// Process id of the simulator.
     pub const SIM_PID: &str = "SPIN_SIM_PID";
     /// Number of the memory file's descriptor in the simulator.

@@ -43,6 +43,11 @@ impl SerialResource {
         train
     }
 
+    /// Becomes free when `other` does, which accounts for another user of the same resource.
+    pub fn follow(&mut self, other: &SerialResource) {
+        self.free_fs = other.free_fs;
+    }
+
     /// Returns the total time of all reservations, past and future.
     pub fn busy(&self) -> Time {
         ps_up(self.busy_fs)

@@ -24,6 +24,8 @@ pub struct Event {
 /// A period during which a handler occupies an HPU, for timelines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HandlerSlice<'a> {
+    /// Process of the handler.
+    pub process: u32,
     /// Number of the HPU.
     pub hpu: u32,
     /// Start of the period.
@@ -39,6 +41,8 @@ pub struct HandlerSlice<'a> {
 /// Text that a handler prints.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Printed {
+    /// Process of the handler.
+    pub process: u32,
     /// Number of the HPU.
     pub hpu: u32,
     /// Name of the handler.
@@ -89,8 +93,8 @@ pub trait Env {
     fn finished(&mut self, finished: Finished);
     /// Shows a handler's text to the user.
     fn print(&mut self, printed: Printed);
-    /// Reports a mistake that the sanitizer found in a handler.
-    fn found(&mut self, mistake: String);
+    /// Reports a mistake that the sanitizer found in a handler of a process.
+    fn found(&mut self, process: u32, mistake: String);
     /// Returns true if slices are recorded.
     fn tracing(&self) -> bool;
     /// Adds a slice to the timeline.
@@ -101,8 +105,14 @@ pub trait Env {
 ///
 /// The card owns the messages: their order, verdicts and ends. The accelerator owns HPUs, memories and packet buffers.
 /// They interact only through this trait and [`Env`].
+///
+/// Processes that share an accelerator have separate programs, static data and HPU memory; they share HPUs, contexts and
+/// packet buffers. Programs, memory, packets, reads and writes are those of the process that the card
+/// [serves](Accelerator::serve).
 pub trait Accelerator {
-    /// Loads a device program; an accelerator holds one program.
+    /// Switches to another of the processes that share the accelerator.
+    fn serve(&mut self, process: u32);
+    /// Loads a device program; a process has one program.
     ///
     /// # Errors
     /// Returns an error if the program was prepared for an accelerator with larger memories.
@@ -110,7 +120,7 @@ pub trait Accelerator {
     /// Returns the device program.
     fn program(&self) -> Option<&Rc<CardProgram>>;
     /// Discards the device program, all allocated memory, and all running and waiting tasks. DMA transfers in flight
-    /// still complete.
+    /// still complete. The tasks of a process that shares the accelerator are [withdrawn](Accelerator::withdraw) before.
     fn unload(&mut self);
 
     /// Allocates zeroed HPU memory. It is freed when its last owner drops it.
@@ -199,9 +209,11 @@ pub trait Accelerator {
     /// Returns an error if the accelerator is in an impossible state.
     fn deliver(&mut self, id: CommandId, address: u32, data: &[u8]) -> Result<(), InternalError>;
 
-    /// Returns the number of executions of each instruction; empty unless [`Observation`](crate::Observation) asks for
-    /// them.
-    fn profile(&self) -> Profile;
-    /// Returns the total time for which the HPUs were occupied.
-    fn busy(&self) -> Time;
+    /// Returns the peak number of bytes of HPU memory that a process had allocated.
+    fn memory_peak(&self, process: u32) -> u64;
+    /// Returns the number of executions of each instruction of a process; empty unless
+    /// [`Observation`](crate::Observation) asks for them.
+    fn profile(&self, process: u32) -> Profile;
+    /// Returns the total time for which handlers of a process occupied the HPUs.
+    fn busy(&self, process: u32) -> Time;
 }

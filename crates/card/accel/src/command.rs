@@ -26,6 +26,8 @@ pub struct CommandId {
 pub struct Issued {
     /// Identity of the command.
     pub id: CommandId,
+    /// Process of the handler.
+    pub process: u32,
     /// Message of the handler.
     pub message: MessageId,
     /// Name of the handler.

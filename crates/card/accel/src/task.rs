@@ -148,6 +148,8 @@ pub enum Input {
 pub struct Task {
     /// Message of the handler. Tasks of one message have the same number, so that an accelerator can group them.
     pub message: MessageId,
+    /// Process that receives the message, among those that share the accelerator.
+    pub process: u32,
     /// Handlers of the message.
     pub handlers: Rc<HandlerSet>,
     /// Handler to run, and its name.
@@ -158,7 +160,7 @@ pub struct Task {
     pub packet: Option<Packet>,
     /// True if the message ends with the task's packet or with its completion handler.
     pub end_of_message: bool,
-    /// Tenant of the message: its portal table entry.
+    /// Tenant of the message: its portal table entry or, on a shared card, its process or job.
     pub tenant: u32,
     /// Tenant's entitlement.
     pub share: Share,

@@ -8,7 +8,8 @@ use std::rc::Rc;
 use machine::{Accelerator as Kind, Machine, Sc17};
 
 use accel::convention::P4spin;
-use accel::{Accelerator, Debugger, Observation, sc17};
+use accel::sc17::{self, Quota};
+use accel::{Accelerator, Debugger, Observation};
 use pspin_unit::card::{self, Card};
 
 /// The machine's accelerator does not fit a cluster card.
@@ -135,13 +136,35 @@ impl CardModel {
 
     /// Creates an accelerator without a program.
     pub(crate) fn accelerator(&self, debugger: Option<Box<dyn Debugger>>) -> Box<dyn Accelerator> {
-        let (clock, mtu) = (self.machine.hpu.clock, self.machine.network.mtu);
         match &self.unit {
-            Unit::Sc17(unit) => {
-                Box::new(sc17::Unit::new(unit, clock, mtu, Box::new(P4spin), self.observation, debugger))
-            }
-            Unit::Pspin(layout) => Box::new(Card::new(layout.clone(), clock, mtu, self.observation.print_cycles())),
+            Unit::Sc17(unit) => Box::new(self.paper_unit(unit, debugger)),
+            Unit::Pspin(layout) => self.pspin_unit(layout),
         }
+    }
+
+    /// Creates an accelerator for processes with these quotas. A PsPIN unit has one process, see
+    /// [`CardModel::is_divisible`].
+    pub(crate) fn divided(&self, quotas: &[Quota]) -> Box<dyn Accelerator> {
+        match &self.unit {
+            Unit::Sc17(unit) => Box::new(self.paper_unit(unit, None).divided(quotas)),
+            Unit::Pspin(layout) => self.pspin_unit(layout),
+        }
+    }
+
+    fn paper_unit(&self, unit: &Sc17, debugger: Option<Box<dyn Debugger>>) -> sc17::Unit {
+        let (clock, mtu) = (self.machine.hpu.clock, self.machine.network.mtu);
+        sc17::Unit::new(unit, clock, mtu, Box::new(P4spin), self.observation, debugger)
+    }
+
+    fn pspin_unit(&self, layout: &card::Layout) -> Box<dyn Accelerator> {
+        let (clock, mtu) = (self.machine.hpu.clock, self.machine.network.mtu);
+        Box::new(Card::new(layout.clone(), clock, mtu, self.observation.print_cycles()))
+    }
+
+    /// Returns true if several processes can share a card: its accelerator runs no handlers, or keeps processes apart. The
+    /// unit of the PsPIN paper runs one program.
+    pub fn is_divisible(&self) -> bool {
+        !self.machine.nic.runs_handlers() || matches!(self.unit, Unit::Sc17(_))
     }
 
     /// Returns the debugger of a node's card; `None` on later calls.

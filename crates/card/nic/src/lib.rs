@@ -28,6 +28,8 @@ mod stats;
 pub mod testing;
 mod timeline;
 
+pub use accel::Share;
+pub use accel::sc17::Quota;
 pub use accel::{
     CardProgram, Debugger, DeviceProgram, Halt, Halted, Handler, ImageError, Observation, Printed, Profile, Registers,
     Resident, SourcePlace, load_map,
@@ -43,7 +45,7 @@ pub use message::{Body, Header, MessageId, Packet, Request, RequestKind, Respons
 pub use pipeline::Completion;
 pub use portals::slab::owner_of_any as interface_of;
 pub use portals::{
-    Action, FetchAction, InterfaceProperties, InternalError, Partition, Portals, RmaOp, Target, TriggeredOp,
+    Action, FetchAction, InterfaceProperties, InternalError, Member, Partition, Portals, RmaOp, Target, TriggeredOp,
 };
 pub use ports::{Departure, MemoryFault, Notice, PacketId, Ports, Slice, Track};
 pub use region::Region;

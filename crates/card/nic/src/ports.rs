@@ -27,8 +27,13 @@ pub enum Track {
     NicOut,
     /// Transfers between card and host memory.
     Dma,
-    /// A handler processing unit.
-    Hpu(u32),
+    /// A handler processing unit, for the handlers of the process with this index on the card.
+    Hpu {
+        /// Index of the process.
+        process: u32,
+        /// Number of the HPU.
+        hpu: u32,
+    },
 }
 
 /// A slice of a node's timeline.
@@ -89,8 +94,8 @@ pub trait Ports {
     fn warn(&mut self, message: String);
     /// Reports a dropped message, or a dropped part of one, to an interested user.
     fn dropped(&mut self, reason: DropReason, drops: Drops);
-    /// Reports a finding of the sanitizer to the user.
-    fn found(&mut self, mistake: String);
+    /// Reports a finding of the sanitizer about the process with this index on the card to the user.
+    fn found(&mut self, process: u32, mistake: String);
     /// Shows a handler's text to the user.
     fn print(&mut self, printed: Printed);
     /// Ends the run: the card reached an impossible state, which is a defect of the simulator.

@@ -19,6 +19,8 @@ pub struct Stats {
     pub flow_control: u64,
     /// Peak number of packet bytes in the packet buffer.
     pub packet_buffer_peak: u64,
+    /// Peak number of allocated bytes of HPU memory.
+    pub hpu_memory_peak: u64,
     /// Peak number of waiting triggered operations.
     pub triggered_peak: u64,
     /// Time for which the incoming port was occupied.

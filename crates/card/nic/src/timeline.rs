@@ -104,7 +104,7 @@ impl Timeline {
             Track::NicIn => Some(rows.nic_in),
             Track::NicOut => Some(rows.nic_out),
             Track::Dma => rows.dma,
-            Track::Hpu(hpu) => rows.hpus.get(hpu as usize).copied(),
+            Track::Hpu { hpu, .. } => rows.hpus.get(hpu as usize).copied(),
         };
         let Some(track) = track else { return };
         let mut args = Vec::new();

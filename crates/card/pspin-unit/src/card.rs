@@ -311,8 +311,9 @@ impl Card {
         let is_called = cores.issuer(id).is_some_and(|hpu| hpu.own.call.is_some_and(|(_, called)| called == id));
         match (cores.environment.tasks.get(task).filter(|entry| is_called && !entry.is_withdrawn), command) {
             (Some(entry), Some(command)) => {
-                let (message, handler) = (entry.task.message, entry.task.handler.name.clone());
-                env.issue(accel::Issued { id, message, handler, command });
+                let Task { process, message, handler, .. } = &entry.task;
+                let handler = handler.name.clone();
+                env.issue(accel::Issued { id, process: *process, message: *message, handler, command });
             }
             _ => {
                 let now = self.cycle_of(env.now());
@@ -347,7 +348,8 @@ impl Card {
         if env.tracing() {
             let packet = entry.task.packet.map(|packet| (entry.task.message, packet));
             let hpu = self.unit.cores().gid(ended.ran.hpu);
-            env.slice(HandlerSlice { hpu, start, end, name: &entry.task.handler.name, packet });
+            let (process, name) = (entry.task.process, &*entry.task.handler.name);
+            env.slice(HandlerSlice { process, hpu, start, end, name, packet });
         }
         if !entry.is_withdrawn {
             let usage = Usage { occupancy: end - start, ..ended.usage };

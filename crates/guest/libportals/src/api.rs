@@ -9,8 +9,12 @@ use crate::library_state::{self, Embedded, Image, process};
 use crate::posting;
 use crate::session::{self, Session};
 use abi::calls::Op;
+use abi::mailbox::env;
+use abi::placement;
 use abi::portals::{CtEvent, Event, Handle, Le, Md, Me, NiLimits, Process, ReturnCode};
+use std::collections::BTreeMap;
 use std::ffi::{CStr, c_char, c_int, c_void};
+use std::sync::OnceLock;
 
 /// Number of free time reads of a thread between two other calls. A thread that reads the time more often is polling
 /// it, so each further read takes [`LOOK_PS`].
@@ -158,6 +162,8 @@ pub fn function(name: &str) -> Option<*const c_void> {
         ("spin_barrier", spin_barrier as *const c_void),
         ("spin_rank", spin_rank as *const c_void),
         ("spin_size", spin_size as *const c_void),
+        ("spin_rank_of", spin_rank_of as *const c_void),
+        ("spin_process_of", spin_process_of as *const c_void),
         ("spin_switches", spin_switches as *const c_void),
         ("spin_distance", spin_distance as *const c_void),
         ("spin_switch_alloc", spin_switch_alloc as *const c_void),
@@ -367,6 +373,42 @@ pub unsafe extern "C" fn spin_switch_attach(which: c_int, ni: Handle, index: u32
     )
 }
 
+/// Returns nid and pid of each rank of a job whose ranks share nodes.
+fn placed() -> Option<&'static Vec<Process>> {
+    static PLACED: OnceLock<Option<Vec<Process>>> = OnceLock::new();
+    if Embedded::selected().is_some() {
+        return None; // the variables are those of the simulator; ranks that share nodes are processes
+    }
+    let read = || placement::processes(&std::env::var(env::NODES).ok()?, usize::try_from(spin_size()).ok()?);
+    PLACED.get_or_init(read).as_ref()
+}
+
+/// See `spin.h`.
+#[unsafe(no_mangle)]
+pub extern "C" fn spin_rank_of(nid: u32, pid: u32) -> c_int {
+    static RANKS: OnceLock<BTreeMap<(u32, u32), c_int>> = OnceLock::new();
+    let Some(placed) = placed() else {
+        return if nid < spin_size() as u32 { nid as c_int } else { -1 };
+    };
+    let ranks = RANKS.get_or_init(|| placed.iter().map(|process| (process.nid, process.pid)).zip(0..).collect());
+    ranks.get(&(nid, pid)).copied().unwrap_or(-1)
+}
+
+/// See `spin.h`.
+///
+/// # Safety
+/// `process` must be NULL or valid for writing.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn spin_process_of(rank: c_int, pid: u32, process: *mut Process) -> c_int {
+    let Some(number) = usize::try_from(rank).ok().filter(|_| rank < spin_size() && !process.is_null()) else {
+        return ReturnCode::ArgInvalid as c_int;
+    };
+    let named = placed().map_or(Process { nid: number as u32, pid }, |placed| placed[number]);
+    // SAFETY: not NULL, so valid for writing.
+    unsafe { process.write(named) };
+    ReturnCode::Ok as c_int
+}
+
 /// See `spin.h`.
 ///
 /// # Safety
@@ -380,7 +422,9 @@ pub unsafe extern "C" fn spin_set_map(ni: Handle) -> c_int {
         return rc;
     }
     let nodes = spin_size() + spin_switches();
-    let map: Vec<Process> = (0..nodes as u32).map(|node| Process { nid: node, pid: own.pid }).collect();
+    // A program that chooses its pid has one rank on each node.
+    let alone = || (0..nodes as u32).map(|node| Process { nid: node, pid: own.pid }).collect();
+    let map: Vec<Process> = placed().cloned().unwrap_or_else(alone);
     // SAFETY: the length argument is the map's length.
     Embedded::lend(&map, || unsafe { PtlSetMap(ni, map.len() as u64, Address::new(map.as_ptr().cast())) })
 }

@@ -9,10 +9,12 @@ use std::ffi::{CStr, c_char, c_int, c_void};
 use std::ptr;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Variables that make Open MPI use libfabric for all messages between ranks, unless the user has set them. Its shared
-/// memory would need two ranks on one node.
+/// Variables that make Open MPI use libfabric for all messages between ranks, unless the user has set them.
 const COMPONENTS: [(&CStr, &CStr); 4] =
     [(c"OMPI_MCA_pml", c"cm"), (c"OMPI_MCA_mtl", c"ofi"), (c"OMPI_MCA_btl", c"self,ofi"), (c"OMPI_MCA_osc", c"^ucx")];
+
+/// Variable that keeps Open MPI from windows in shared memory, whose accesses no card would see.
+const NO_SHARED_WINDOWS: (&CStr, &CStr) = (c"OMPI_MCA_osc", c"^ucx,sm");
 
 /// Job of this process, and the number of its initialisations without finalisation.
 struct Member {
@@ -84,14 +86,16 @@ fn meet(processes: *const Process, count: usize) -> Result {
 pub unsafe extern "C" fn PMIx_Init(process: *mut Process, _info: *const c_void, _infos: usize) -> Status {
     let mut member = lock();
     if member.is_none() {
-        match Store::join() {
-            Ok(store) => *member = Some(Member { store, uses: 0 }),
+        let store = match Store::join() {
+            Ok(store) => store,
             Err(why) => {
                 complain(&why);
                 return status::UNREACHABLE;
             }
-        }
-        for (name, value) in COMPONENTS {
+        };
+        let shared = store.shares_nodes().then_some(NO_SHARED_WINDOWS);
+        *member = Some(Member { store, uses: 0 });
+        for (name, value) in shared.into_iter().chain(COMPONENTS) {
             // SAFETY: both are strings. An MPI library initialises before the program's other threads read the
             // environment.
             unsafe { libc::setenv(name.as_ptr(), value.as_ptr(), 0) };

@@ -10,11 +10,13 @@
 //! * [`layout`]: structures and constants of `pmix_common.h`
 //! * [`value`]: serialised values
 //! * [`buffer`]: serialised sequences of values, which a program sends to others
+//! * [`nodes`]: nodes of the ranks
 //! * [`store`]: values that the ranks publish, and fixed values of each rank
 //! * [`api`]: the functions
 
 pub mod api;
 pub mod buffer;
 pub mod layout;
+pub mod nodes;
 pub mod store;
 pub mod value;

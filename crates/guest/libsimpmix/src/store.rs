@@ -6,6 +6,7 @@
 //! that this is the last one.
 
 use crate::layout::{ALL_RANKS, Status, status};
+use crate::nodes::Nodes;
 use crate::value;
 use abi::pmi::{Answer, Job, PROGRAMS, lost};
 use std::collections::BTreeMap;
@@ -18,6 +19,7 @@ pub struct Store {
     own: BTreeMap<(u32, String), Vec<u8>>,
     /// Number of ranks of each program of the job, in rank order.
     programs: Vec<u32>,
+    nodes: Nodes,
 }
 
 /// A result: a value, or an error of [`status`].
@@ -34,7 +36,9 @@ impl Store {
     /// # Errors
     /// The reason, for the user.
     pub fn join() -> std::result::Result<Store, String> {
-        let mut store = Store { job: Job::join()?, own: BTreeMap::new(), programs: Vec::new() };
+        let mut store =
+            Store { job: Job::join()?, own: BTreeMap::new(), programs: Vec::new(), nodes: Nodes::default() };
+        store.nodes = Nodes::of_job(store.job.size);
         let line = format!("cmd=get kvsname={} key={PROGRAMS}", store.job.space);
         let answer = store.job.connection.ask(&line, "get_result").map_err(|error| lost(&error))?;
         store.programs = programs(answer.text("value").filter(|_| answer.is_ok()), store.job.size);
@@ -49,6 +53,11 @@ impl Store {
     /// Returns the rank of this process.
     pub fn rank(&self) -> u32 {
         self.job.rank
+    }
+
+    /// Returns true if ranks share nodes.
+    pub fn shares_nodes(&self) -> bool {
+        self.nodes.are_shared()
     }
 
     /// Returns the number of ranks.
@@ -137,21 +146,26 @@ impl Store {
         Ok(bytes)
     }
 
-    /// Returns a fixed value of every job. Each rank is alone on its node, because it has its own card.
+    /// Returns a fixed value of every job.
     fn known(&self, rank: u32, key: &str) -> Option<Vec<u8>> {
-        let node = if rank == ALL_RANKS { self.job.rank } else { rank };
-        let program = program_of(&self.programs, node);
+        let rank = if rank == ALL_RANKS { self.job.rank } else { rank };
+        let program = program_of(&self.programs, rank);
         match key {
-            "pmix.job.size" | "pmix.univ.size" | "pmix.max.size" | "pmix.num.nodes" => {
-                Some(value::of_u32(self.job.size))
-            }
-            "pmix.local.size" => Some(value::of_u32(1)),
+            "pmix.job.size" | "pmix.univ.size" | "pmix.max.size" => Some(value::of_u32(self.job.size)),
+            "pmix.num.nodes" => Some(value::of_u32(self.nodes.count(self.job.size))),
+            "pmix.local.size" => Some(value::of_u32(self.nodes.local(rank).len() as u32)),
             "pmix.job.napps" => Some(value::of_u32(self.programs.len() as u32)),
             "pmix.appnum" => Some(value::of_u32(program as u32)),
             "pmix.app.size" => Some(value::of_u32(self.programs[program])),
-            "pmix.nodeid" => Some(value::of_u32(node)),
-            "pmix.lrank" | "pmix.nrank" => Some(value::of_u16(0)),
-            "pmix.lpeers" => Some(value::of_text(&node.to_string())),
+            "pmix.nodeid" => Some(value::of_u32(self.nodes.node(rank))),
+            "pmix.lrank" | "pmix.nrank" => {
+                let place = self.nodes.local(rank).iter().position(|local| *local == rank)?;
+                Some(value::of_u16(place as u16))
+            }
+            "pmix.lpeers" => {
+                let local: Vec<String> = self.nodes.local(rank).iter().map(u32::to_string).collect();
+                Some(value::of_text(&local.join(",")))
+            }
             // Without these folders, an MPI library creates its own, and leaves them behind if the job fails.
             "pmix.tmpdir" | "pmix.nsdir" | "pmix.pdir" => Some(value::of_text(&std::env::temp_dir().to_string_lossy())),
             _ => None,

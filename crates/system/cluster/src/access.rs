@@ -8,6 +8,7 @@ use crate::cores::Core;
 /// A CPU's access to memory whose bandwidth it shares with its card.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Access {
+    pub(crate) rank: usize,
     pub(crate) core: Core,
     pub(crate) work: WorkId,
 }

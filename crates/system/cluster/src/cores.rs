@@ -26,16 +26,16 @@ struct HostCores {
     further: Vec<Time>,
 }
 
-/// A core of a rank.
+/// A core of a host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Core {
-    pub rank: usize,
+    host: usize,
     number: usize,
 }
 
 impl Cores {
-    pub fn new(ranks: usize, count: u32) -> Cores {
-        Cores { count: count as usize, hosts: vec![HostCores::default(); ranks], noise: None }
+    pub fn new(hosts: usize, count: u32) -> Cores {
+        Cores { count: count as usize, hosts: vec![HostCores::default(); hosts], noise: None }
     }
 
     /// Adds noise to the cores.
@@ -43,16 +43,16 @@ impl Cores {
         self.noise = Some(NoisyCpus::new(noise, self.hosts.len(), self.count + 1));
     }
 
-    /// Returns true if work takes the same time whenever it begins, and starts at `now` on a rank's first core.
-    pub fn is_free(&self, rank: usize, now: Time) -> bool {
-        self.noise.is_none() && self.hosts[rank].first <= now
+    /// Returns true if work takes the same time whenever it begins, and starts at `now` on a host's first core.
+    pub fn is_free(&self, host: usize, now: Time) -> bool {
+        self.noise.is_none() && self.hosts[host].first <= now
     }
 
     /// Returns the core that does work which is ready at `now`, and when it begins.
-    pub fn choose(&mut self, rank: usize, now: Time) -> (Core, Time) {
-        let HostCores { first, further, .. } = &mut self.hosts[rank];
+    pub fn choose(&mut self, host: usize, now: Time) -> (Core, Time) {
+        let HostCores { first, further, .. } = &mut self.hosts[host];
         if *first <= now {
-            return (Core { rank, number: 0 }, now);
+            return (Core { host, number: 0 }, now);
         }
         let (number, free) = match further.iter().position(|until| *until <= now) {
             Some(place) => (place + 1, now),
@@ -65,24 +65,24 @@ impl Cores {
                 all.enumerate().min_by_key(|(_, until)| *until).unwrap_or_default()
             }
         };
-        (Core { rank, number }, free)
+        (Core { host, number }, free)
     }
 
-    /// Returns the core of a rank's threads that poll memory; it is never busy.
-    pub fn polling(&self, rank: usize) -> Core {
-        Core { rank, number: self.count }
+    /// Returns the core of a host's threads that poll memory; it is never busy.
+    pub fn polling(&self, host: usize) -> Core {
+        Core { host, number: self.count }
     }
 
     /// Executes work on a core from `start` on, before the work that already waits for it. Returns its end.
     pub fn work(&mut self, core: Core, start: Time, span: Time) -> Time {
-        let Core { rank, number } = core;
-        let cpu = rank * (self.count + 1) + number;
+        let Core { host, number } = core;
+        let cpu = host * (self.count + 1) + number;
         let end = Time::from_ps(self.noise.end(cpu, start.as_ps(), span.as_ps()));
-        let host = &mut self.hosts[rank];
-        host.delay += end - (start + span);
+        let cores = &mut self.hosts[host];
+        cores.delay += end - (start + span);
         let until = match number.checked_sub(1) {
-            None => Some(&mut host.first),
-            Some(place) => host.further.get_mut(place),
+            None => Some(&mut cores.first),
+            Some(place) => cores.further.get_mut(place),
         };
         if let Some(until) = until {
             *until = end.max(*until + (end - start));
@@ -90,7 +90,7 @@ impl Cores {
         end
     }
 
-    /// Returns the total delay of each rank by noise.
+    /// Returns the total delay of each host by noise.
     pub fn delays(&self) -> impl Iterator<Item = Time> {
         self.hosts.iter().map(|host| host.delay)
     }

@@ -39,7 +39,7 @@ impl<E> Cluster<E> {
             if at > Time::LIMIT {
                 let rank = match &event {
                     Event::Card(node, _) => *node as usize,
-                    Event::Network(event) => self.interconnect.sender(*event) as usize,
+                    Event::Network(event) => self.places.first_rank(self.interconnect.sender(*event) as usize),
                     Event::Rank(event) => ranks.rank_of(event),
                 };
                 ranks.is_out_of_time(rank, self)?;
@@ -56,7 +56,9 @@ impl<E> Cluster<E> {
                         }
                     }
                 }
-                Event::Network(event) => self.interconnect.handle(at, event, &mut Outlet(&mut self.queue)),
+                Event::Network(event) => {
+                    self.interconnect.handle(at, event, &mut Outlet(&mut self.queue, &mut self.places));
+                }
                 Event::Rank(event) => ranks.handle(event, self)?,
             }
             ranks.event_is_over(self)?;

@@ -9,6 +9,7 @@
 //! * [`Ranks`] is the trait that ranks implement: processes (crate `world`) or schedules (crate `goal-cards`)
 //! * [`Cluster::run`] is the event loop
 //! * [`HostCosts`] computes the CPU costs of using a card
+//! * [`Places`]: nodes of the ranks, several of which may share a node's card
 //! * `ports`: a card's access to the cluster; packets enter the interconnect here
 //! * `cores`: assigns work to the cores of a rank, with start time and duration
 
@@ -22,6 +23,7 @@ mod failures;
 mod memory;
 mod nodes;
 mod outlet;
+mod places;
 mod ports;
 mod progress;
 mod ranks;
@@ -34,8 +36,9 @@ pub use failures::{Death, Failures, Victim};
 pub use memory::HostMemory;
 pub use net::fabric::{Report as LinkStatistics, Traffic as LinkTraffic};
 pub use net::{Loss, LossyPlace, NetError};
-pub use nic::Partition;
+pub use nic::{Member, Partition, Quota, Share};
 pub use nodes::Cluster;
+pub use places::Places;
 pub use ports::CardPorts;
 pub use progress::RunProgress;
 pub use ranks::Ranks;

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Cluster state: cards, interconnect, host CPUs, timeline and messages.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use std::sync::Arc;
 
 use machine::Machine;
 use net::fabric::{self, Crossing};
 use net::{Interconnect, Loss, NetError};
-use nic::{CardModel, LinkSlice, Nic, NicEvent, Notice, Packet, PacketId, Partition, Stats, Timeline};
+use nic::{CardModel, LinkSlice, Member, Nic, NicEvent, Notice, Packet, PacketId, Stats, Timeline};
 use sim::noise::Noise;
 use sim::trace::Trace;
 use sim::{EventQueue, SharedBandwidth, Time};
@@ -19,6 +19,7 @@ use crate::costs::{HostCosts, HostTraffic, Work};
 use crate::event::Event;
 use crate::failure::InternalError;
 use crate::memory::HostMemory;
+use crate::places::Places;
 use crate::ports::CardPorts;
 use crate::progress::RunProgress;
 use crate::user_messages::{Listener, Messages};
@@ -26,7 +27,7 @@ use crate::user_messages::{Listener, Messages};
 /// Cards, interconnect and host CPUs of a machine. `E` is the type of the events that ranks schedule for themselves.
 pub struct Cluster<E> {
     machine: Rc<Machine>,
-    ranks: usize,
+    pub(crate) places: Places,
     pub(crate) interconnect: Interconnect<Box<Packet>>,
     pub(crate) queue: EventQueue<Event<E>>,
     /// Cards of the ranks, followed by those of the switches with handlers.
@@ -62,43 +63,44 @@ impl<E> Cluster<E> {
         trace: Trace,
         listener: Listener,
     ) -> Result<Cluster<E>, NetError> {
-        Cluster::with_rows(model, ranks, uid, (trace, &[]), listener)
+        Cluster::with_rows(model, Places::alone(ranks), uid, (trace, &[]), listener)
     }
 
-    /// Creates a cluster like [`Cluster::new`] whose nodes have these names in the timeline; none for "rank N".
+    /// Creates a cluster like [`Cluster::new`] of ranks with these places, which have these names in the timeline; none for
+    /// "rank N".
     ///
     /// # Errors
     /// If the network does not support this number of nodes.
     pub fn with_rows(
         model: CardModel,
-        ranks: usize,
+        places: Places,
         uid: u32,
         (trace, rows): (Trace, &[String]),
         listener: Listener,
     ) -> Result<Cluster<E>, NetError> {
         let machine = model.machine().clone();
-        let mut interconnect = Interconnect::new(&machine.network, ranks)?;
+        let ranks = places.ranks();
+        let mut interconnect = Interconnect::new(&machine.network, places.nodes())?;
         if trace.is_on() {
             interconnect.set_tracing();
         }
         let of_switch = Rc::new(model.of_switch());
         let timeline = Timeline::new(trace, ranks, rows, &machine, interconnect.switches(), of_switch.machine());
-        let nodes = interconnect.nodes();
+        let all = ranks + interconnect.switches().len();
         let model = Rc::new(model);
-        let of_ranks = Nic::all(&model, 0..ranks as u32, nodes as u32, uid);
-        let of_switches = (ranks..nodes).map(|node| Nic::of_switch(of_switch.clone(), node as u32, nodes as u32, uid));
+        let of_ranks = Nic::all(&model, 0..ranks as u32, all as u32, uid);
+        let of_switches = (ranks..all).map(|card| Nic::of_switch(of_switch.clone(), card as u32, all as u32, uid));
         let cards = of_ranks.chain(of_switches).collect();
         let bandwidth = SharedBandwidth::new(machine.host.dram_gap_per_byte);
         Ok(Cluster {
             interconnect,
             queue: EventQueue::default(),
             cards,
-            ranks,
             notices: Vec::new(),
             costs: HostCosts::new(&machine),
-            cores: Cores::new(ranks, machine.host.cores),
+            cores: Cores::new(places.nodes(), machine.host.cores),
             traffic: vec![HostTraffic::default(); ranks],
-            bandwidths: vec![bandwidth; if machine.host.shared_memory { ranks } else { 0 }],
+            bandwidths: vec![bandwidth; if machine.host.shared_memory { places.nodes() } else { 0 }],
             timeline,
             messages: Messages::new(listener),
             failure: None,
@@ -107,15 +109,39 @@ impl<E> Cluster<E> {
             trims_cards: false,
             names: Vec::new(),
             dead: BTreeMap::new(),
+            places,
             machine,
         })
     }
 
-    /// Separates the nodes of a job with this user from all others.
-    pub fn separate(&mut self, partition: Partition, uid: u32) {
-        let partition = Rc::new(partition);
-        for (nid, node) in partition.nodes().iter().enumerate() {
-            self.cards[*node as usize].portals_mut().join(&partition, nid as u32, uid);
+    /// Restricts ranks, each with a place in its partition and a user id, to their partitions.
+    pub fn separate(&mut self, members: impl IntoIterator<Item = (usize, Member, u32)>) {
+        let mut nodes: BTreeSet<u32> = BTreeSet::new();
+        for (rank, member, uid) in members {
+            self.cards[rank].portals_mut().join(member, uid);
+            nodes.extend(self.places.beside(rank).first());
+        }
+        // The first rank of a node has the engines until another one uses them.
+        for first in nodes {
+            let quota = |rank: &u32| self.cards[*rank as usize].portals().quota();
+            let quotas: Vec<_> = self.places.beside(first as usize).iter().map(quota).collect();
+            self.cards[first as usize].divide(&quotas);
+        }
+    }
+
+    /// Returns the places of the ranks.
+    pub fn places(&self) -> &Places {
+        &self.places
+    }
+
+    /// Gives the engines of a shared card to one of its ranks.
+    fn lend(&mut self, rank: usize) {
+        let holder = self.places.holder(rank);
+        if holder != rank
+            && let Ok([from, to]) = self.cards.get_disjoint_mut([holder, rank])
+        {
+            from.hand_over(to);
+            self.places.hold(rank);
         }
     }
 
@@ -158,12 +184,16 @@ impl<E> Cluster<E> {
         self.now = at;
     }
 
-    /// Kills the card of a rank. Other cards detect it by missing answers.
+    /// Kills the card of a rank's node. Other cards detect it by missing answers.
     pub fn kill_card(&mut self, rank: usize) {
         let found_out = self.now + self.machine.network.patience();
-        self.dead.insert(rank as u32, self.now);
-        for other in (0..self.cards.len()).filter(|other| *other != rank) {
-            self.queue.push(found_out, Event::Card(other as u32, NicEvent::PeerIsDead(rank as u32)));
+        let node = self.places.node(rank);
+        let ranks = (0..self.ranks()).filter(|other| self.places.node(*other) == node).collect::<Vec<_>>();
+        for rank in ranks {
+            self.dead.insert(rank as u32, self.now);
+            for other in (0..self.cards.len()).filter(|other| self.places.node(*other) != node) {
+                self.queue.push(found_out, Event::Card(other as u32, NicEvent::PeerIsDead(rank as u32)));
+            }
         }
     }
 
@@ -172,9 +202,10 @@ impl<E> Cluster<E> {
         self.dead.contains_key(&(rank as u32))
     }
 
-    /// Returns the total delay of each rank's CPU work by noise.
+    /// Returns the total delay of the CPU work on each rank's node by noise.
     pub fn noise_delays(&self) -> impl Iterator<Item = Time> {
-        self.cores.delays()
+        let delays: Vec<Time> = self.cores.delays().collect();
+        (0..self.ranks()).map(move |rank| delays[self.places.node(rank)])
     }
 
     /// Returns the machine.
@@ -184,7 +215,7 @@ impl<E> Cluster<E> {
 
     /// Returns the number of ranks.
     pub fn ranks(&self) -> usize {
-        self.ranks
+        self.places.ranks()
     }
 
     /// Returns the names of the switches with handlers. Their cards follow those of the ranks.
@@ -195,7 +226,11 @@ impl<E> Cluster<E> {
     /// Returns the number of links of the shortest path between two ranks or switches; `None` if one of them does not
     /// exist, or if the network model has no links.
     pub fn distance(&self, from: u32, to: u32) -> Option<u32> {
-        if from.max(to) as usize >= self.interconnect.nodes() { None } else { self.interconnect.distance(from, to) }
+        if from.max(to) as usize >= self.cards.len() {
+            return None;
+        }
+        let [from, to] = [from, to].map(|card| self.places.node(card as usize) as u32);
+        self.interconnect.distance(from, to)
     }
 
     /// Returns packets and bytes of each used link; `None` if the network model has no links.
@@ -230,6 +265,7 @@ impl<E> Cluster<E> {
 
     /// Returns the card of a rank or of a switch, for calls that do not affect its surroundings.
     pub fn card(&mut self, rank: usize) -> &mut Nic {
+        self.lend(rank);
         &mut self.cards[rank]
     }
 
@@ -245,6 +281,30 @@ impl<E> Cluster<E> {
         memory: &mut M,
         act: impl FnOnce(&mut Nic, &mut CardPorts<'_, E, M>) -> R,
     ) -> R {
+        self.lend(rank);
+        let result = self.act_with_engines(rank, memory, act);
+        // The accelerator may also have work for the other processes of the node.
+        let mut holder = rank;
+        while let Some(next) = self.awaited(holder) {
+            self.lend(next);
+            self.act_with_engines(next, memory, |card, ports| card.catch_up(ports));
+            holder = next;
+        }
+        result
+    }
+
+    /// Returns the rank beside `holder` for which the accelerator has queued work.
+    fn awaited(&self, holder: usize) -> Option<usize> {
+        let process = self.cards[holder].awaited()?;
+        self.places.beside(holder).get(process as usize).map(|rank| *rank as usize)
+    }
+
+    fn act_with_engines<M: HostMemory, R>(
+        &mut self,
+        rank: usize,
+        memory: &mut M,
+        act: impl FnOnce(&mut Nic, &mut CardPorts<'_, E, M>) -> R,
+    ) -> R {
         let Cluster {
             queue,
             interconnect,
@@ -255,17 +315,18 @@ impl<E> Cluster<E> {
             now,
             bandwidths,
             dead,
-            ranks,
+            places,
             names,
             ..
         } = self;
-        let (now, node, is_dead, bandwidth) =
-            (*now, rank as u32, dead.contains_key(&(rank as u32)), bandwidths.get_mut(rank));
+        let (now, card, node) = (*now, rank as u32, places.node(rank));
+        let (is_dead, bandwidth) = (dead.contains_key(&card), bandwidths.get_mut(node));
         let mut ports = CardPorts {
             now,
-            node,
+            rank: card,
+            node: node as u32,
             is_dead,
-            has_host: rank < *ranks,
+            places,
             names,
             memory,
             bandwidth,
@@ -285,6 +346,19 @@ impl<E> Cluster<E> {
         &self.notices
     }
 
+    /// Takes the notices, for ranks that [return](Cluster::recycle_notices) their list.
+    pub fn take_notices(&mut self) -> Vec<(u32, Notice)> {
+        std::mem::take(&mut self.notices)
+    }
+
+    /// Returns the list of handled notices, so that its memory is used again.
+    pub fn recycle_notices(&mut self, mut handled: Vec<(u32, Notice)>) {
+        handled.clear();
+        if self.notices.is_empty() {
+            self.notices = handled;
+        }
+    }
+
     /// Clears the notices.
     pub fn clear_notices(&mut self) {
         self.notices.clear();
@@ -297,7 +371,7 @@ impl<E> Cluster<E> {
 
     /// Returns true if work of a rank starts now, and takes the same time whenever it begins.
     pub fn is_free(&self, rank: usize) -> bool {
-        self.cores.is_free(rank, self.now)
+        self.cores.is_free(self.places.node(rank), self.now)
     }
 
     /// Charges a thread of a rank with some work, on a core of its host. Returns the time from now until it is done,
@@ -323,8 +397,8 @@ impl<E> Cluster<E> {
         if work.clone().all(|work| work.span == Time::ZERO) {
             return Time::ZERO;
         }
-        let (core, start) = self.cores.choose(rank, self.now);
-        self.work(core, start, work, packet) - self.now
+        let (core, start) = self.cores.choose(self.places.node(rank), self.now);
+        self.work((rank, core), start, work, packet) - self.now
     }
 
     /// Shows an activity of a rank's program from `start` until now in the timeline.
@@ -349,21 +423,22 @@ impl<E> Cluster<E> {
         if work.span == Time::ZERO || self.bandwidths.is_empty() {
             return (self.charge(rank, [work]), None);
         }
-        let (core, start) = self.cores.choose(rank, self.now);
-        let end = self.work(core, start, [work], None);
+        let node = self.places.node(rank);
+        let (core, start) = self.cores.choose(node, self.now);
+        let end = self.work((rank, core), start, [work], None);
         let flows = end.min(start + self.costs.memory_latency());
         let bytes = moved.read.saturating_add(moved.written);
-        let work = self.bandwidths[rank].begin(self.now, flows, end - flows, bytes);
-        (end - self.now, Some(Access { core, work }))
+        let work = self.bandwidths[node].begin(self.now, flows, end - flows, bytes);
+        (end - self.now, Some(Access { rank, core, work }))
     }
 
     /// Returns the remaining time of an access that contention has delayed; `None` if it has ended. The core is busy
     /// for that time.
     pub fn time_left(&mut self, access: Access) -> Option<Time> {
-        let Access { core, work } = access;
-        let end = self.bandwidths[core.rank].end(self.now, work)?;
+        let Access { rank, core, work } = access;
+        let end = self.bandwidths[self.places.node(rank)].end(self.now, work)?;
         let wait = Work { name: "contention", span: end - self.now };
-        Some(self.work(core, self.now, [wait], None) - self.now)
+        Some(self.work((rank, core), self.now, [wait], None) - self.now)
     }
 
     /// Returns the memory traffic of each host's CPU.
@@ -373,21 +448,21 @@ impl<E> Cluster<E> {
 
     /// Charges a thread that already has a core because it polls memory. Returns the duration of the work, with noise.
     pub fn charge_running(&mut self, rank: usize, work: Work) -> Time {
-        let core = self.cores.polling(rank);
-        self.work(core, self.now, [work], None) - self.now
+        let core = self.cores.polling(self.places.node(rank));
+        self.work((rank, core), self.now, [work], None) - self.now
     }
 
     /// Executes pieces of work on a core in sequence, and shows them in the timeline. Returns the end of the work.
     fn work(
         &mut self,
-        core: Core,
+        (rank, core): (usize, Core),
         start: Time,
         work: impl IntoIterator<Item = Work>,
         packet: Option<PacketId>,
     ) -> Time {
         work.into_iter().fold(start, |at, work| {
             let end = self.cores.work(core, at, work.span);
-            self.timeline.cpu(core.rank, at, end, work.name, packet);
+            self.timeline.cpu(rank, at, end, work.name, packet);
             end
         })
     }
@@ -417,12 +492,12 @@ impl<E> Cluster<E> {
 
     /// Returns the statistics of each card: those of the ranks, followed by those of switches.
     pub fn stats(&self) -> impl Iterator<Item = Stats> {
-        self.cards.iter().map(Nic::stats)
+        self.cards.iter().enumerate().map(|(rank, card)| card.stats_beside(&self.cards[self.places.holder(rank)]))
     }
 
-    /// Returns the busy time of each card's sending port, in the same order.
+    /// Returns the busy time of the sending port of each card's node, in the same order.
     pub fn sending_ports_busy(&self) -> impl Iterator<Item = Time> {
-        (0..self.cards.len()).map(|node| self.interconnect.port_busy(node))
+        (0..self.cards.len()).map(|card| self.interconnect.port_busy(self.places.node(card)))
     }
 
     /// Returns statistics of the links so far, with at most `busiest` links of highest utilization; `None` if the

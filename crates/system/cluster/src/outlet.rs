@@ -6,9 +6,10 @@ use nic::{NicEvent, Packet};
 use sim::{EventQueue, Time};
 
 use crate::event::Event;
+use crate::places::Places;
 
-/// The interconnect's view of the event queue.
-pub(crate) struct Outlet<'a, E>(pub &'a mut EventQueue<Event<E>>);
+/// The interconnect's view of the event queue, and of the ranks on the nodes.
+pub(crate) struct Outlet<'a, E>(pub &'a mut EventQueue<Event<E>>, pub &'a mut Places);
 
 impl<E> net::Outlet<Box<Packet>> for Outlet<'_, E> {
     fn schedule(&mut self, at: Time, event: fabric::Event) {
@@ -16,15 +17,16 @@ impl<E> net::Outlet<Box<Packet>> for Outlet<'_, E> {
     }
 
     fn departs(&mut self, at: Time, node: u32, departure: net::Departure) {
-        self.0.push(at, Event::Card(node, NicEvent::Departs(Box::new(for_card(departure)))));
+        let rank = self.1.unblock(node);
+        self.0.push(at, Event::Card(rank, NicEvent::Departs(Box::new(for_card(departure)))));
     }
 
-    fn arrives(&mut self, at: Time, node: u32, packet: Box<Packet>) {
-        self.0.push(at, Event::Card(node, NicEvent::Arrive(packet)));
+    fn arrives(&mut self, at: Time, _: u32, packet: Box<Packet>) {
+        self.0.push(at, Event::Card(packet.header.target, NicEvent::Arrive(packet)));
     }
 
-    fn lost(&mut self, at: Time, from: u32, packet: Box<Packet>) {
-        self.0.push(at, Event::Card(from, NicEvent::Lost(packet)));
+    fn lost(&mut self, at: Time, _: u32, packet: Box<Packet>) {
+        self.0.push(at, Event::Card(packet.header.source, NicEvent::Lost(packet)));
     }
 }
 

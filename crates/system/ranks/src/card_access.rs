@@ -21,7 +21,7 @@ impl HostMemory for Job {
             return Err(fault);
         }
         Job::write(self, rank as usize, address, bytes).map_err(|_| fault)?;
-        self.note_card_write();
+        self.note_card_write(rank);
         Ok(())
     }
 }

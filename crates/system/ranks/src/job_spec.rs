@@ -69,6 +69,8 @@ pub struct JobSpec {
     pub folder: Option<PathBuf>,
     /// Nodes of the ranks; empty for those that follow the last one.
     pub nodes: Vec<usize>,
+    /// Number of consecutive ranks on a node, where no nodes are given; 0 counts as 1.
+    pub ranks_per_node: usize,
     /// Programs of further ranks. The fields above describe those of the first program and the options of all.
     pub others: Vec<Program>,
     /// Names of the jobs, for tagged output; empty for a single job.

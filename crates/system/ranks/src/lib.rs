@@ -143,7 +143,7 @@ impl Job {
             true => Seating::new(&spec).map_err(JobError::Seats)?,
             false => return Err(JobError::Ranks(0)),
         };
-        let ranks = seating.nodes();
+        let ranks = seating.places();
         if ranks > MAX_RANKS {
             return Err(JobError::Ranks(ranks));
         }
@@ -164,7 +164,7 @@ impl Job {
             asleep: Vec::new(),
             null_input: File::open("/dev/null").map_err(JobError::system("open /dev/null"))?.into(),
             touched: BTreeSet::new(),
-            card_write: false,
+            card_writes: Vec::new(),
             affinity: Affinity::new(spec.adapts_affinity),
             batch: Batch::default(),
             called: false,
@@ -187,12 +187,12 @@ impl Job {
         self.spec.poll_limit.unwrap_or(POLL_LIMIT)
     }
 
-    /// Returns the number of nodes, most of which have a rank.
+    /// Returns the number of places, most of which have a rank.
     pub fn ranks(&self) -> usize {
         self.ranks.len()
     }
 
-    /// Returns the program, the job and the rank in it of each node.
+    /// Returns the program, the job and the rank in it of each place.
     pub fn seating(&self) -> &Seating {
         &self.seating
     }

@@ -124,14 +124,17 @@ impl Job {
         }
     }
 
-    /// Records that a card wrote memory of its rank.
-    pub fn note_card_write(&mut self) {
-        self.card_write = true;
+    /// Records that the card of a rank wrote its memory.
+    pub fn note_card_write(&mut self, rank: u32) {
+        if !self.card_writes.contains(&rank) {
+            self.card_writes.push(rank);
+        }
     }
 
-    /// Returns true if a card wrote memory of its rank since the last call of this function.
-    pub fn take_card_write(&mut self) -> bool {
-        std::mem::take(&mut self.card_write)
+    /// Returns true if the card of a rank wrote its memory since the last call of this function for the rank.
+    pub fn take_card_write(&mut self, rank: usize) -> bool {
+        let place = self.card_writes.iter().position(|written| *written as usize == rank);
+        place.map(|place| self.card_writes.swap_remove(place)).is_some()
     }
 
     /// Returns true if a rank's process has ended, and with it its memory.

@@ -23,9 +23,9 @@ const LINE: usize = 16 * 1024;
 const MAXES: (usize, usize, usize) = (256, 64, 1024);
 /// Fields that may contain blanks and `=`. They come last in their line.
 const REST_OF_LINE: [&str; 3] = ["value", "port", "message"];
-/// Well-known key for the mapping of ranks to nodes, in blocks of (first node, nodes, ranks per node). Here each rank
-/// has its own node.
+/// Well-known key for the mapping of ranks to nodes, in blocks of (first node, nodes, ranks per node).
 const MAPPING: &str = "PMI_process_mapping";
+use abi::placement::{self, Block};
 use abi::pmi::PROGRAMS;
 
 /// Data published by the ranks of a job.
@@ -88,10 +88,17 @@ fn new_space() -> String {
     format!("kvs_spin_{:08x}_{job:04x}{begin:020x}", std::process::id())
 }
 
+/// Returns the mapping of ranks on these nodes.
+fn mapping(nodes: &[u32]) -> String {
+    let blocks = placement::blocks(nodes);
+    let blocks = blocks.iter().map(|Block { first, nodes, ranks }| format!("({first},{nodes},{ranks})"));
+    format!("(vector,{})", blocks.collect::<Vec<_>>().join(","))
+}
+
 impl Board {
-    /// Creates the board of a job whose programs have these numbers of ranks.
-    pub fn of_programs(sizes: &[usize]) -> Board {
-        let mut board = Board::new(sizes.iter().sum());
+    /// Creates the board of a job whose programs have these numbers of ranks, on these nodes by rank.
+    pub fn of_programs(sizes: &[usize], nodes: &[u32]) -> Board {
+        let mut board = Board::on_nodes(nodes);
         if sizes.len() > 1 {
             let sizes: Vec<String> = sizes.iter().map(usize::to_string).collect();
             // A list that is too long for a value is not published, and libsimpmix then knows no application numbers.
@@ -100,8 +107,9 @@ impl Board {
         board
     }
 
-    /// Creates the board of a job with this number of ranks.
-    pub fn new(ranks: usize) -> Board {
+    /// Creates the board of a job whose ranks have these nodes.
+    pub fn on_nodes(nodes: &[u32]) -> Board {
+        let ranks = nodes.len();
         let mut board = Board {
             ranks,
             space: new_space(),
@@ -110,7 +118,10 @@ impl Board {
             services: BTreeMap::new(),
             published: 0,
         };
-        board.put(SPACE, MAPPING, &format!("(vector,(0,{ranks},1))")).expect("it is short");
+        // A list that is too long for a value names a node for each rank, so that ranks share no memory.
+        if board.put(SPACE, MAPPING, &mapping(nodes)).is_err() {
+            board.put(SPACE, MAPPING, &format!("(vector,(0,{ranks},1))")).expect("it is short");
+        }
         board
     }
 

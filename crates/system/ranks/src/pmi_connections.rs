@@ -53,8 +53,10 @@ impl Pmi {
     pub fn new(seating: &Seating) -> Pmi {
         let programs = (0..seating.jobs()).map(|job| seating.sizes(job).len()).sum();
         Pmi {
-            ranks: (0..seating.nodes()).map(|_| None).collect(),
-            boards: (0..seating.jobs()).map(|job| Board::of_programs(&seating.sizes(job))).collect(),
+            ranks: (0..seating.places()).map(|_| None).collect(),
+            boards: (0..seating.jobs())
+                .map(|job| Board::of_programs(&seating.sizes(job), &seating.nodes_of_job(job)))
+                .collect(),
             seating: seating.clone(),
             firsts: Vec::new(),
             spoken: vec![false; programs],

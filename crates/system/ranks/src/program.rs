@@ -7,6 +7,7 @@ use super::pmi_connections::Pmi;
 use super::seating::{Seat, Seating};
 use super::shared_memory::SharedMemory;
 use abi::mailbox::env;
+use abi::placement;
 use rustix::process::{Pid, Signal, getppid, set_parent_process_death_signal};
 use std::ffi::{CStr, CString, OsStr, OsString};
 use std::io;
@@ -63,9 +64,13 @@ pub fn command(
         .env(env::SIZE, ranks.to_string())
         .env(env::SIM_PID, simulator.to_string())
         .env(env::SIM_FD, shared.fd().to_string());
-    if (node, seating.nodes()) != (number, ranks) {
-        command.env(env::PLACE, node.to_string()).env(env::PLACES, seating.nodes().to_string());
+    if (node, seating.places()) != (number, ranks) {
+        command.env(env::PLACE, node.to_string()).env(env::PLACES, seating.places().to_string());
     }
+    match seating.shares_nodes(job) {
+        true => command.env(env::NODES, placement::to_text(&placement::blocks(&seating.nodes_of_job(job)))),
+        false => command.env_remove(env::NODES), // set by a spinrun around this one
+    };
     Pmi::add_variables(&mut command, rank, ranks, (!spec.speaks_no_pmi).then(|| shared.fd()));
     if !application.preload.is_empty() {
         command.env("LD_PRELOAD", preload(application));

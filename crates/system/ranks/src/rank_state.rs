@@ -51,8 +51,8 @@ pub struct Job {
     pub(super) asleep: Vec<usize>,
     /// Polling ranks with a write to a polled location.
     pub(super) touched: BTreeSet<usize>,
-    /// Set when a card writes to the memory of its rank; cleared by [`Job::take_card_write`].
-    pub(super) card_write: bool,
+    /// Ranks to whose memory their cards wrote, until [`Job::take_card_write`].
+    pub(super) card_writes: Vec<u32>,
     pub(super) affinity: Affinity,
     pub(super) batch: Batch,
     /// Set once any rank calls the library.

@@ -139,7 +139,7 @@ impl Processes {
             }
             Op::SpinDistance => {
                 let a = calls::SpinDistance::read(args);
-                let [from, to] = [a.from, a.to].map(|place| self.node_of(rank, place));
+                let [from, to] = [a.from, a.to].map(|number| self.place_of(rank, number));
                 let links = from.zip(to).and_then(|(from, to)| cluster.distance(from, to));
                 let links = links.ok_or(ReturnCode::ArgInvalid)?;
                 done(Reply::output(a.links, links))

@@ -5,7 +5,7 @@ use super::refusals::Refusals;
 use std::sync::Arc;
 
 use abi::portals::ReturnCode;
-use cluster::{Death, Failures, HostTraffic, InternalError, Listener, Ranks, RunProgress};
+use cluster::{Death, Failures, HostTraffic, InternalError, Listener, Places, Ranks, RunProgress};
 use machine::Machine;
 use nic::{CardModel, Stats};
 use sim::Time;
@@ -38,7 +38,7 @@ impl World {
         World::with_rows(model, job, (trace, &[]), listener)
     }
 
-    /// Creates a world like [`World::new`] whose nodes have these names in the timeline; none for "rank N".
+    /// Creates a world like [`World::new`] whose ranks have these names in the timeline; none for "rank N".
     ///
     /// # Errors
     /// If the machine's network cannot have a node for each rank.
@@ -49,8 +49,14 @@ impl World {
         listener: Listener,
     ) -> Result<World, cluster::NetError> {
         let uid = rustix::process::geteuid().as_raw();
-        let cluster = Cluster::with_rows(model, job.ranks(), uid, trace, listener)?;
-        Ok(World { cluster, processes: Processes::new(job) })
+        let places = Places::new(job.seating().nodes());
+        let shares_nodes = places.are_shared();
+        let cluster = Cluster::with_rows(model, places, uid, trace, listener)?;
+        let mut world = World { cluster, processes: Processes::new(job) };
+        if shares_nodes && world.seating().jobs() == 1 {
+            world.processes.share_nodes(&mut world.cluster, uid);
+        }
+        Ok(world)
     }
 
     /// Separates the jobs of the run, given in the order of [`ranks::Seating`]. Each ends alone.
@@ -63,7 +69,7 @@ impl World {
         self.processes.job_ends(&mut self.cluster)
     }
 
-    /// Returns the program, the job and the rank in it of each node.
+    /// Returns the program, the job and the rank in it of each place.
     pub fn seating(&self) -> &Seating {
         self.processes.job.seating()
     }

@@ -75,8 +75,17 @@ impl Processes {
         if self.ranks[rank].status.is_some() || cluster.is_dead(rank) {
             return;
         }
-        self.ranks[rank].is_doomed = true;
         cluster.kill_card(rank);
+        let beside = cluster.places().beside(rank).to_vec();
+        let running = |other: &u32| self.ranks[*other as usize].status.is_none();
+        let others: Vec<u32> = beside.into_iter().filter(|other| *other as usize != rank).filter(running).collect();
+        self.lose_card(cluster, rank, at);
+        others.into_iter().for_each(|other| self.lose_card(cluster, other as usize, at));
+    }
+
+    /// Ends the waits of a rank whose card has died.
+    fn lose_card(&mut self, cluster: &mut Cluster, rank: usize, at: Time) {
+        self.ranks[rank].is_doomed = true;
         self.warn(cluster, rank, &format!("its card dies at {at} (--kill-card)"));
         self.ranks[rank].waits.retain(|slot, wait| {
             let needs_card = !matches!(wait, Wait::Barrier(_));

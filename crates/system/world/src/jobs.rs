@@ -4,11 +4,11 @@
 //! The end of a job, its crash or the abort of one of its ranks ends this job's ranks only. A run with one job ends
 //! with it.
 
-use cluster::Partition;
 use sim::Time;
 
 use super::end::End;
 use super::event::Cluster;
+use super::membership::{Membership, memberships};
 use super::processes::Processes;
 use super::tenants::{Tenant, Tenants};
 
@@ -17,18 +17,23 @@ impl Processes {
     pub(super) fn separate(&mut self, cluster: &mut Cluster, tenants: Vec<Tenant>) {
         let seating = self.job.seating().clone();
         assert_eq!(tenants.len(), seating.jobs(), "each job has its properties");
-        let mut names = vec![String::new(); seating.nodes()];
-        for (job, Tenant { name, user, weight, .. }) in tenants.iter().enumerate() {
-            let members = seating.members(job);
-            let nodes = members.iter().map(|node| *node as u32).collect();
-            cluster.separate(Partition::new(nodes, *weight), *user);
-            for (rank, node) in members.iter().enumerate() {
-                names[*node] = format!("rank {rank} of job {name}");
+        let mut names = vec![String::new(); seating.places()];
+        for (job, Tenant { name, .. }) in tenants.iter().enumerate() {
+            for (rank, place) in seating.members(job).iter().enumerate() {
+                names[*place] = format!("rank {rank} of job {name}");
             }
         }
         self.refusals.set_names(names.clone());
         cluster.set_names(names);
+        let memberships = memberships(&seating, &tenants).into_iter();
+        cluster.separate(memberships.map(|Membership { place, job, member }| (place, member, tenants[job].user)));
         self.tenants = Tenants { ends: vec![None; tenants.len()], list: tenants };
+    }
+
+    /// Divides the cards of the only job's nodes among their ranks, which have equal shares.
+    pub(super) fn share_nodes(&mut self, cluster: &mut Cluster, uid: u32) {
+        let memberships = memberships(self.job.seating(), &[]).into_iter();
+        cluster.separate(memberships.map(|Membership { place, member, .. }| (place, member, uid)));
     }
 
     /// Returns the time at which a rank starts.
@@ -73,12 +78,12 @@ impl Processes {
         self.end.is_some() || !self.tenants.list.is_empty() && self.ranks[rank].status.is_some()
     }
 
-    /// Returns the node of a process in the job of `rank`, given by its rank there.
-    pub(super) fn node_of(&self, rank: usize, place: u32) -> Option<u32> {
+    /// Returns the place of a process in the job of `rank`, given by its rank there.
+    pub(super) fn place_of(&self, rank: usize, number: u32) -> Option<u32> {
         if self.tenants.list.is_empty() {
-            return Some(place);
+            return Some(number);
         }
         let seating = self.job.seating();
-        seating.members(seating.job_of(rank)).get(place as usize).map(|node| *node as u32)
+        seating.members(seating.job_of(rank)).get(number as usize).map(|place| *place as u32)
     }
 }

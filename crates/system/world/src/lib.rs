@@ -13,7 +13,7 @@
 //! * `cpu_charges`: CPU time that threads use between calls
 //! * `refusal_reasons`: reasons of refused calls
 //! * `parked_threads`, `lookahead`: threads that poll without success, and the time until the next event
-//! * `jobs`, `tenants`: several jobs on one cluster, their properties and ends
+//! * `jobs`, `tenants`, `membership`: several jobs on one cluster, their properties, ends and parts of shared cards
 //! * `switches`: calls about switches with handlers
 //! * `completions`, `transfers`, `device_programs`: calls that test for completions, move data, load device code
 //! * `outcome`: outcomes of calls
@@ -39,6 +39,7 @@ mod event_loop;
 mod failures;
 mod jobs;
 mod lookahead;
+mod membership;
 mod outcome;
 mod parked_threads;
 mod pauses;

@@ -169,22 +169,32 @@ impl Processes {
         self.start_completion(cluster, caller.rank as usize);
     }
 
-    /// Handles the notices of a rank's card to its host.
+    /// Handles the notices of a rank's card to the processes of its node.
     pub fn take_notices(&mut self, cluster: &mut Cluster, rank: usize) {
-        let has_written = self.job.take_card_write();
-        let is_news = |(node, notice): &(u32, Notice)| *node as usize == rank && *notice != Notice::Completion;
-        if cluster.notices().iter().any(is_news) {
+        let notices = cluster.take_notices();
+        self.take_notices_of(cluster, rank, &notices);
+        // Handlers of the other processes may have run, too.
+        for place in 0..cluster.places().beside(rank).len() {
+            let other = cluster.places().beside(rank)[place] as usize;
+            if other != rank {
+                self.take_notices_of(cluster, other, &notices);
+            }
+        }
+        cluster.recycle_notices(notices);
+    }
+
+    fn take_notices_of(&mut self, cluster: &mut Cluster, rank: usize, notices: &[(u32, Notice)]) {
+        let has_written = self.job.take_card_write(rank);
+        let own = || notices.iter().filter(|(other, _)| *other as usize == rank).map(|(_, notice)| *notice);
+        if own().any(|notice| notice != Notice::Completion) {
             self.note_change(cluster, rank, Change::Other);
         } else if has_written {
             self.note_change(cluster, rank, Change::Memory);
         }
-        if cluster.notices().is_empty() {
+        if own().next().is_none() {
             return;
         }
-        self.release_if(cluster, rank, |wait, cluster| {
-            cluster.notices().iter().any(|(node, notice)| *node as usize == rank && wait.concerns(*notice))
-        });
-        cluster.clear_notices();
+        self.release_if(cluster, rank, |wait, _| own().any(|notice| wait.concerns(notice)));
         self.start_completion(cluster, rank);
     }
 

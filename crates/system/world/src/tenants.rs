@@ -16,6 +16,8 @@ pub struct Tenant {
     pub start: Time,
     /// Share of the cards' resources, relative to those of other jobs.
     pub weight: u32,
+    /// Priority of its handlers on shared cards with a strict scheduler; higher first.
+    pub priority: u8,
 }
 
 /// Jobs of a run with several.

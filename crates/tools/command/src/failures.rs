@@ -56,9 +56,15 @@ impl Arguments {
 
     /// Returns the failures to inject; `None` if nothing fails.
     pub fn failures(&self) -> Option<Failures> {
+        self.with_deaths(Vec::new())
+    }
+
+    /// Returns the failures to inject, with further deaths; `None` if nothing fails.
+    pub fn with_deaths(&self, further: Vec<Death>) -> Option<Failures> {
         let dies = |victim| move |&(rank, at): &(u32, Time)| Death { rank, at, victim };
         let processes = self.fail.iter().map(dies(Victim::Process));
-        let deaths: Vec<Death> = processes.chain(self.kill_card.iter().map(dies(Victim::Card))).collect();
+        let cards = self.kill_card.iter().map(dies(Victim::Card));
+        let deaths: Vec<Death> = processes.chain(cards).chain(further).collect();
         let losses: Vec<Loss> = self.drop.iter().flat_map(|Losses(losses)| losses.clone()).collect();
         let is_any = !deaths.is_empty() || !losses.is_empty();
         is_any.then_some(Failures { deaths, losses, seed: self.failure_seed })
@@ -66,7 +72,10 @@ impl Arguments {
 }
 
 /// Parses `RANK@TIME`.
-fn parse_death(text: &str) -> Result<(u32, Time), String> {
+///
+/// # Errors
+/// The reason for which it is none.
+pub fn parse_death(text: &str) -> Result<(u32, Time), String> {
     let (rank, at) = text.split_once('@').ok_or("is like 3@5us")?;
     Ok((rank.parse().map_err(|_| "the part before @ is a rank")?, parse_time(at)?))
 }

@@ -31,7 +31,7 @@ pub fn clients(bytes: &[u8]) {
 
 /// Returns the answers to each client, and the number of bytes sent.
 fn play(bytes: &[u8], chunk: usize) -> ([Vec<Answer>; CLIENTS], usize) {
-    let mut board = Board::new(RANKS);
+    let mut board = Board::on_nodes(&[0; RANKS]);
     let mut talks = [(); CLIENTS].map(|()| Some(Talk::default()));
     let mut answers = [const { Vec::new() }; CLIENTS];
     let mut sent = 0;

@@ -7,7 +7,7 @@ use std::rc::Rc;
 
 use abi::portals::{self as ptl, CtEvent, Le, Me, Process, me, ni};
 use arbitrary::{Result, Unstructured};
-use nic::Partition;
+use nic::{Member, Partition};
 
 use super::cards::world::{BYTES, START, World};
 use super::cards::{Append, CALLS, CT, ENTRY, EQ, EVENTS, NI, NODES, Program, foreign_message, machine, program};
@@ -31,10 +31,11 @@ pub fn play(bytes: &[u8]) {
         }
     }
     for nodes in [(0..VICTIM as u32).collect::<Vec<u32>>(), vec![VICTIM as u32]] {
-        let partition = Rc::new(Partition::new(nodes.clone(), 1));
-        for (nid, node) in nodes.into_iter().enumerate() {
+        let processes = nodes.iter().map(|node| vec![*node]).collect();
+        let partition = Rc::new(Partition::new(processes, VICTIM as u32 + 1));
+        for (nid, node) in (0..).zip(nodes) {
             // One user runs both jobs, so the entries' user ids protect nothing.
-            world.bench.cards[node as usize].portals_mut().join(&partition, nid as u32, 7);
+            world.bench.cards[node as usize].portals_mut().join(Member::alone(&partition, nid), 7);
         }
     }
     for node in 0..VICTIM {

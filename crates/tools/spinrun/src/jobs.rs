@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Jobs file (`--jobs`): independent jobs on one simulated cluster.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use abi::portals::ID_ANY;
+use command::failures::parse_death;
 use command::units::parse_time;
 use ranks::Job;
 use serde::Deserialize;
@@ -14,7 +15,7 @@ use sim::Time;
 use thiserror::Error;
 use world::Tenant;
 
-use super::plan::{Application, MAX_PROGRAMS, Plan};
+use super::plan::{Application, JobDeath, MAX_PROGRAMS, Plan};
 
 /// Largest weight of a job.
 const MAX_WEIGHT: u32 = 1000;
@@ -46,6 +47,8 @@ struct Entry {
     start: Option<String>,
     nodes: Option<Vec<usize>>,
     weight: Option<u32>,
+    priority: Option<u8>,
+    fail: Option<Vec<String>>,
     goal: Option<PathBuf>,
 }
 
@@ -75,7 +78,7 @@ fn plan(text: &str, folder: &Path) -> Result<Plan, String> {
     if entries.is_empty() {
         return Err("it has no [[job]]".into());
     }
-    let mut plan = Plan { applications: Vec::new(), jobs: Vec::new() };
+    let mut plan = Plan { applications: Vec::new(), jobs: Vec::new(), deaths: Vec::new() };
     let mut chosen = Vec::new();
     for (number, entry) in entries.into_iter().enumerate() {
         let name = entry.name.clone().unwrap_or_else(|| format!("job{number}"));
@@ -88,7 +91,13 @@ fn plan(text: &str, folder: &Path) -> Result<Plan, String> {
         let in_job = |why: String| format!("job {name}: {why}");
         chosen.push(entry.nodes.clone());
         let tenant = tenant(&entry, name.clone()).map_err(in_job)?;
+        let deaths = deaths(entry.fail.as_deref().unwrap_or_default(), number).map_err(in_job)?;
         plan.applications.extend(applications(entry, number, folder).map_err(in_job)?);
+        let ranks = plan.ranks_of_job(number);
+        if let Some(JobDeath { rank, .. }) = deaths.iter().find(|death| death.rank >= ranks) {
+            return Err(in_job(format!("fail: there is no rank {rank}; the last is {}", ranks - 1)));
+        }
+        plan.deaths.extend(deaths);
         plan.jobs.push(tenant);
     }
     place(&mut plan, &chosen)?;
@@ -111,7 +120,16 @@ fn tenant(entry: &Entry, name: String) -> Result<Tenant, String> {
     if start > Time::LIMIT {
         return Err("start: it is beyond the limit of simulated time".into());
     }
-    Ok(Tenant { name, user, start, weight })
+    Ok(Tenant { name, user, start, weight, priority: entry.priority.unwrap_or(0) })
+}
+
+/// Returns the deaths of processes of a job.
+fn deaths(texts: &[String], job: usize) -> Result<Vec<JobDeath>, String> {
+    let death = |text: &String| {
+        let (rank, at) = parse_death(text).map_err(|why| format!("fail = [\"{text}\"]: {why}"))?;
+        Ok(JobDeath { job, rank, at })
+    };
+    texts.iter().map(death).collect()
 }
 
 /// Returns the programs of a job.
@@ -155,44 +173,26 @@ fn application(part: Part, job: usize, folder: &Path) -> Result<Application, Str
 
 /// Chooses the nodes of the programs: those that the jobs name, and for other jobs the first free ones.
 fn place(plan: &mut Plan, chosen: &[Option<Vec<usize>>]) -> Result<(), String> {
-    let mut owners: BTreeMap<usize, usize> = BTreeMap::new();
+    let mut named: BTreeSet<usize> = BTreeSet::new();
     for (job, nodes) in chosen.iter().enumerate() {
-        let name = |job: usize| &plan.jobs[job].name;
+        let name = &plan.jobs[job].name;
         let of_job = plan.applications.iter().filter(|application| application.job == job);
         let ranks: usize = of_job.map(|application| application.ranks as usize).sum();
         let Some(nodes) = nodes else { continue };
         if nodes.len() != ranks {
             let count = nodes.len();
-            return Err(format!(
-                "job {}: nodes has {count} entries for {ranks} ranks: one node for each rank",
-                name(job)
-            ));
+            return Err(format!("job {name}: nodes has {count} entries for {ranks} ranks: one node for each rank"));
         }
-        for &node in nodes {
-            if node >= Job::MAX_RANKS {
-                return Err(format!("job {}: node {node}: the last node is {}", name(job), Job::MAX_RANKS - 1));
-            }
-            match owners.insert(node, job) {
-                Some(other) if other == job => {
-                    return Err(format!("job {}: node {node} is named twice: a node has one rank", name(job)));
-                }
-                Some(other) => {
-                    return Err(format!(
-                        "jobs {} and {} both name node {node}: a simulated card serves one process, so jobs share the network's \
-                         switches and links, but no card; choose other nodes",
-                        name(other),
-                        name(job)
-                    ));
-                }
-                None => {}
-            }
+        if let Some(node) = nodes.iter().find(|node| **node >= Job::MAX_RANKS) {
+            return Err(format!("job {name}: node {node}: the last node is {}", Job::MAX_RANKS - 1));
         }
+        named.extend(nodes.iter().copied());
     }
-    let mut free = (0..).filter(|node| !owners.contains_key(node));
-    let mut named = chosen.iter().map(|nodes| nodes.clone().map(Vec::into_iter)).collect::<Vec<_>>();
+    let mut free = (0..).filter(|node| !named.contains(node));
+    let mut given = chosen.iter().map(|nodes| nodes.clone().map(Vec::into_iter)).collect::<Vec<_>>();
     for application in &mut plan.applications {
         let ranks = application.ranks as usize;
-        application.nodes = match &mut named[application.job] {
+        application.nodes = match &mut given[application.job] {
             Some(nodes) => nodes.take(ranks).collect(),
             None => free.by_ref().take(ranks).collect(),
         };
@@ -215,7 +215,7 @@ mod tests {
     #[test]
     fn jobs_get_the_nodes_that_they_name_or_the_first_free_ones() {
         let plan = read(
-            "[[job]]\nprogram = ['./a', 'x']\nranks = 2\n[[job]]\nname = 'b'\nuser = 7\nstart = '2.5us'\nweight = 3\nnodes = [3, 1]\n\
+            "[[job]]\nprogram = ['./a', 'x']\nranks = 2\n[[job]]\nname = 'b'\nuser = 7\nstart = '2.5us'\nweight = 3\npriority = 9\nnodes = [3, 1]\n\
              programs = [{ program = ['b'] }, { program = ['/b2'], env = { K = 'v' }, folder = 'f' }]",
         )
         .unwrap();
@@ -228,7 +228,15 @@ mod tests {
         assert_eq!(last.folder.as_deref(), Some(Path::new("folder/f")));
         assert_eq!(plan.jobs[0].name, "job0");
         let job = &plan.jobs[1];
-        assert_eq!((job.user, job.start, job.weight), (7, Time::from_ns(2500), 3));
+        assert_eq!((job.user, job.start, job.weight, job.priority), (7, Time::from_ns(2500), 3, 9));
+    }
+
+    #[test]
+    fn nodes_may_be_shared_within_and_between_jobs() {
+        let text = "[[job]]\nprogram = ['a']\nranks = 2\nnodes = [0, 0]\n[[job]]\nprogram = ['b']\nnodes = [0]\n\
+                    [[job]]\nprogram = ['c']";
+        let nodes: Vec<_> = read(text).unwrap().applications.into_iter().map(|application| application.nodes).collect();
+        assert_eq!(nodes, [vec![0, 0], vec![0], vec![1]]);
     }
 
     #[test]
@@ -243,12 +251,10 @@ mod tests {
             (format!("[[job]]\n{program}start = '5 parsecs'"), "job job0: start = \"5 parsecs\""),
             (format!("[[job]]\n{program}user = 4294967295"), "job job0: user = 4294967295 is PTL_UID_ANY"),
             (format!("[[job]]\n{program}nodes = [1, 2]"), "job job0: nodes has 2 entries for 1 ranks"),
-            (format!("[[job]]\n{program}ranks = 2\nnodes = [1, 1]"), "job job0: node 1 is named twice"),
             (format!("[[job]]\n{program}nodes = [70000]"), "job job0: node 70000: the last node is 65535"),
-            (
-                format!("[[job]]\n{program}nodes = [1]\n[[job]]\n{program}nodes = [1]"),
-                "jobs job0 and job1 both name node 1: a simulated card serves one process",
-            ),
+            (format!("[[job]]\n{program}fail = ['1@5us']"), "job job0: fail: there is no rank 1; the last is 0"),
+            (format!("[[job]]\n{program}fail = ['0']"), "job job0: fail = [\"0\"]: is like 3@5us"),
+            (format!("[[job]]\n{program}priority = 256"), "invalid value: integer `256`, expected u8"),
             (format!("[[job]]\n{program}programs = []"), "job job0: it has both program and programs"),
             ("[[job]]\nprograms = []".to_owned(), "job job0: programs has 0 entries"),
             ("[[job]]\nranks = 2\nprograms = [{ program = ['a'] }]".to_owned(), "ranks, env and folder belong to each"),

@@ -254,9 +254,16 @@ struct Options {
     /// Working folder of the ranks of a program
     #[arg(long, value_name = "DIR")]
     wdir: Option<PathBuf>,
+    /// Number of consecutive ranks that share a node and its card
+    #[arg(long, value_name = "K", default_value_t = 1,
+          value_parser = clap::value_parser!(u32).range(1..=Job::MAX_RANKS as i64))]
+    #[arg(long_help = "Number of consecutive ranks that share a node and its card.\n\n\
+        Rank r is on node r / K, with pid 1 + r % K. Ranks of a node share its links, HPUs, DMA engine, CPU cores and memory bandwidth; \
+        messages between them turn around in the card (docs/jobs.md).")]
+    ranks_per_node: u32,
     /// Run the jobs of a TOML file, which share the simulated network, instead of one program (docs/jobs.md)
     #[arg(long, value_name = "FILE",
-          conflicts_with_all = ["n", "env", "wdir", "gdb", "fail", "kill_card", "compute", "program"])]
+          conflicts_with_all = ["n", "env", "wdir", "gdb", "fail", "kill_card", "ranks_per_node", "program"])]
     jobs: Option<PathBuf>,
     #[command(flatten)]
     noise: noise::Arguments,
@@ -306,6 +313,17 @@ enum RunError {
         "--jobs: the network has switches with handlers, which are not divided among jobs: run one job, or unset network.switch.handlers"
     )]
     Switches,
+    #[error(
+        "--ranks-per-node: the network has switches with handlers, whose numbers follow those of the ranks: unset network.switch.handlers"
+    )]
+    SwitchesBesideNodes,
+    #[error(
+        "machine {0}: several processes are on a node, and a card with accelerator.kind = \"pspin\" runs the handlers of one process: \
+         use --machine sc17-int, a card without handlers (--nic portals4), or a node for each process"
+    )]
+    Indivisible(String),
+    #[error("--gdb debugs the card of one rank: it does not go together with --ranks-per-node {0}")]
+    GdbOnShared(u32),
     #[error("--wdir: cannot enter {}: {error}", path.display())]
     Wdir { path: PathBuf, error: io::Error },
     #[error("{} ranks: a job has 1 to {max} ranks", .0, max = Job::MAX_RANKS)]
@@ -361,6 +379,9 @@ impl RunError {
             | RunError::Source(..)
             | RunError::Jobs(_)
             | RunError::Switches
+            | RunError::SwitchesBesideNodes
+            | RunError::Indivisible(_)
+            | RunError::GdbOnShared(_)
             | RunError::Wdir { .. }
             | RunError::TooMany(_)
             | RunError::TooManyPrograms(_)
@@ -421,7 +442,7 @@ impl Options {
                     nodes: Vec::new(),
                 };
                 let applications = std::iter::once(first).chain(self.others.iter().cloned()).collect();
-                Plan { applications, jobs: Vec::new() }
+                Plan { applications, jobs: Vec::new(), deaths: Vec::new() }
             }
         };
         let ranks = plan.applications.iter().map(|application| u64::from(application.ranks)).sum();
@@ -456,6 +477,9 @@ impl Options {
 /// Runs the program on the simulated machine. Returns the exit status.
 fn run(options: &Options) -> Result<u8, RunError> {
     let plan = &options.plan()?;
+    if options.gdb.is_some() && options.ranks_per_node > 1 {
+        return Err(RunError::GdbOnShared(options.ranks_per_node));
+    }
     let sdk = Sdk::find()?;
     let model = load_machine(options, &sdk)?;
     let lib_dir = sdk.lib_dir()?;
@@ -485,7 +509,13 @@ fn run(options: &Options) -> Result<u8, RunError> {
     let model = observe_handlers(model, options, plan)?;
     let rows = plan.rows(job.seating());
     let listener = card_messages::listener("spinrun", options.verbose, found.clone());
+    if job.seating().shares_cards() && !model.is_divisible() {
+        return Err(RunError::Indivisible(model.machine().name.clone()));
+    }
     let mut world = World::with_rows(model, job, (trace, &rows), listener)?;
+    if options.ranks_per_node > 1 && !world.switches().is_empty() {
+        return Err(RunError::SwitchesBesideNodes);
+    }
     if !plan.jobs.is_empty() {
         if !world.switches().is_empty() {
             return Err(RunError::Switches);
@@ -497,7 +527,7 @@ fn run(options: &Options) -> Result<u8, RunError> {
     if let Some(noise) = &noise {
         world.set_noise(noise);
     }
-    let failures = options.failures.failures();
+    let failures = options.failures.with_deaths(plan.deaths(world.seating()));
     if let Some(failures) = &failures {
         world.set_failures(failures)?;
     }
@@ -579,6 +609,7 @@ fn job_spec(
         preload,
         folder,
         nodes,
+        ranks_per_node: options.ranks_per_node as usize,
         others: starts.map(|start| start.program).collect(),
         job_names: plan.jobs.iter().map(|job| job.name.clone()).collect(),
         tag_output: options.tag_output,
@@ -588,7 +619,7 @@ fn job_spec(
         cpu_limit: Some(Duration::from_millis(options.patience)),
         post_ahead: options.post_ahead,
         poll_limit: Some(options.poll_limit),
-        waits: options.failures.kills(),
+        waits: options.failures.kills() || !plan.deaths.is_empty(),
         adapts_affinity: options.bind_to == BindTo::Auto && first.threads.is_none(),
         forks: first.forks,
         embedded: first.threads,
@@ -669,6 +700,8 @@ fn threads(
     let mut facts = Facts::of(program, &[], |name| variable(env, name));
     if !plan.is_simple() {
         facts.objection = Some(SEVERAL.into());
+    } else if options.ranks_per_node > 1 {
+        facts.objection = Some("--ranks-per-node places processes".into());
     } else if application.folder.is_some() {
         facts.objection = Some("--wdir is a folder of processes".into());
     }
@@ -729,8 +762,8 @@ fn warn_of_run(world: &World, end: &End, options: &Options, plan: &Plan) {
         );
     }
     for death in world.survivors() {
-        let (rank, at, now) = (death.rank, death.at, world.now());
-        eprintln!("spinrun: warning: rank {rank} was to fail at {at}, and the run was over at {now}");
+        let (name, at, now) = (world.name(death.rank as usize), death.at, world.now());
+        eprintln!("spinrun: warning: {name} was to fail at {at}, and the run was over at {now}");
     }
 }
 

@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 use clap::Parser;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use ranks::{Job, Program, Seating};
-use world::Tenant;
+use sim::Time;
+use world::{Death, Tenant, Victim};
 
 use super::environment::parse_variable;
 
@@ -39,6 +40,19 @@ pub struct Plan {
     pub applications: Vec<Application>,
     /// Jobs of `--jobs`; empty for a single one.
     pub jobs: Vec<Tenant>,
+    /// Processes of jobs that are killed.
+    pub deaths: Vec<JobDeath>,
+}
+
+/// Death of a process of a job.
+#[derive(Clone, Copy, Debug)]
+pub struct JobDeath {
+    /// Index of the job.
+    pub job: usize,
+    /// Rank in the job.
+    pub rank: u32,
+    /// Simulated time of the death.
+    pub at: Time,
 }
 
 /// Options of a program after a colon.
@@ -177,7 +191,16 @@ impl Plan {
         }
     }
 
-    /// Returns the names of the nodes' rows in the timeline if they name more than the rank.
+    /// Returns the deaths of processes by their places.
+    pub fn deaths(&self, seating: &Seating) -> Vec<Death> {
+        let death = |death: &JobDeath| {
+            let place = seating.members(death.job)[death.rank as usize] as u32;
+            Death { rank: place, at: death.at, victim: Victim::Process }
+        };
+        self.deaths.iter().map(death).collect()
+    }
+
+    /// Returns the names of the places' rows in the timeline if they name more than the rank.
     pub fn rows(&self, seating: &Seating) -> Vec<String> {
         if self.is_simple() {
             return Vec::new();
@@ -190,6 +213,6 @@ impl Plan {
                 format!("{job}rank {}: {name}", seat.rank)
             }
         };
-        (0..seating.nodes()).map(row).collect()
+        (0..seating.places()).map(row).collect()
     }
 }

@@ -39,6 +39,9 @@ struct Report<'a> {
     /// Simulated time at the end of the run.
     end_ps: u64,
     rank_end_ps: Vec<u64>,
+    /// Node of each entry of the lists of ranks and cards; only if a node has several.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    nodes: Vec<usize>,
     parameters: BTreeMap<&'static str, Parameter>,
     /// Noise; only with `--noise`.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -92,6 +95,7 @@ struct JobReport<'a> {
     name: &'a str,
     user: u32,
     weight: u32,
+    priority: u8,
     start_ps: u64,
     /// Simulated time at which its last rank ended.
     end_ps: u64,
@@ -104,8 +108,9 @@ struct JobReport<'a> {
     /// Bytes that its cards sent, and those that they transferred to and from host memory.
     bytes_sent: u64,
     dma_bytes: u64,
-    /// Busy time of the HPUs of its cards.
+    /// Time for which its handlers occupied HPUs, and the peak bytes of HPU memory that its ranks had allocated.
     hpu_busy_ps: u64,
+    hpu_memory_peak_bytes: u64,
     /// Undelivered messages of its cards, by reason.
     drops: BTreeMap<&'static str, DropReport>,
 }
@@ -308,6 +313,7 @@ pub fn json(
         end: end_report(end, |node| node),
         end_ps: world.now().as_ps(),
         rank_end_ps: world.rank_ends().map(|end| end.as_ps()).collect(),
+        nodes: if world.seating().shares_cards() { world.seating().nodes().to_vec() } else { Vec::new() },
         parameters: machine.describe().into_iter().map(|(key, value, unit)| (key, Parameter { value, unit })).collect(),
         noise: noise.map(|noise| NoiseReport {
             detours: describe(Some(noise)),
@@ -389,6 +395,7 @@ fn job_reports<'a>(world: &World, jobs: &Jobs<'a>, stats: &[Stats]) -> Vec<JobRe
             name: &job.name,
             user: job.user,
             weight: job.weight,
+            priority: job.priority,
             start_ps: job.start.as_ps(),
             end_ps: nodes.iter().map(|node| rank_ends[*node].as_ps()).max().unwrap_or_default(),
             end: jobs.ends[number].as_ref().map(|end| end_report(end, rank_in_job)),
@@ -396,6 +403,7 @@ fn job_reports<'a>(world: &World, jobs: &Jobs<'a>, stats: &[Stats]) -> Vec<JobRe
             bytes_sent: cards().map(|card| card.counts.bytes_sent).sum(),
             dma_bytes: cards().map(|card| card.dma_bytes).sum(),
             hpu_busy_ps: cards().map(|card| card.hpu_busy.as_ps()).sum(),
+            hpu_memory_peak_bytes: cards().map(|card| card.hpu_memory_peak).sum(),
             drops: drops::report(&merge_drops(cards().map(|card| &card.counts.drops))),
             nodes,
         }

@@ -10,4 +10,4 @@ pub use buffers::Buffers;
 pub use regions::{Memories, OutsideMemory, Pieces, Region};
 
 /// Granularity in bytes of memory creation and allocation.
-const GRAIN: u32 = 64;
+pub const GRAIN: u32 = 64;

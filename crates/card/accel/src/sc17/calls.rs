@@ -11,6 +11,7 @@ use crate::command::{Command, CommandId, Issued, Reply, Transfer};
 use crate::convention::{Answer, Call, Refusal, Request};
 use crate::handles::{DmaHandle, Look, Progress};
 use crate::outcome::Outcome;
+use crate::task::Task;
 
 /// Timeline label of the wait until the data of a DMA write leaves the card.
 const DMA_WRITE: &str = "wait for DMA write";
@@ -46,7 +47,8 @@ impl Unit {
         if !self.convention.only_looks(call.number) {
             resident.thread.note_work();
         }
-        let mut memory = OwnMemory { memories: &mut self.memories, windows: &resident.windows };
+        let memories = &mut self.spaces[resident.space()].memories;
+        let mut memory = OwnMemory { memories, windows: &resident.windows };
         match self.convention.request(call, &mut memory) {
             Ok(Request::Call(command)) => self.issue(context, call, None, command, env),
             Ok(Request::Start(command)) => {
@@ -94,7 +96,8 @@ impl Unit {
             Ok(Request::Print(text)) => {
                 let (hpu, at) = (self.hpus.of(context), env.now());
                 let resident = self.resident(context)?;
-                env.print(Printed { hpu, handler: resident.task.handler.name.clone(), at, text });
+                let (process, handler) = (resident.task.process, resident.task.handler.name.clone());
+                env.print(Printed { process, hpu, handler, at, text });
                 resident.thread.set_result(0);
                 self.run_after(context, self.print_cycles, env)
             }
@@ -117,8 +120,8 @@ impl Unit {
         resident.commands += 1;
         let id = CommandId { thread: u32::from(context), run: resident.run, number: resident.commands, slot };
         resident.call = Some((call, id));
-        let (message, handler) = (resident.task.message, resident.task.handler.name.clone());
-        env.issue(Issued { id, message, handler, command });
+        let Task { process, message, handler, .. } = &resident.task;
+        env.issue(Issued { id, process: *process, message: *message, handler: handler.name.clone(), command });
         Ok(())
     }
 
@@ -218,7 +221,8 @@ impl Unit {
 
     fn answer(&mut self, context: u16, call: Call, answer: Answer) -> Result<(), InternalError> {
         let resident = self.contexts[usize::from(context)].as_deref_mut().ok_or(InternalError::NoHandler(context))?;
-        let mut memory = OwnMemory { memories: &mut self.memories, windows: &resident.windows };
+        let memories = &mut self.spaces[resident.space()].memories;
+        let mut memory = OwnMemory { memories, windows: &resident.windows };
         self.convention.answer(call, answer, &mut memory);
         Ok(())
     }
@@ -232,15 +236,18 @@ impl Unit {
         write: bool,
         change: impl FnOnce(u64) -> u64,
     ) -> Result<Option<u64>, InternalError> {
-        if !self.resident(context)?.owns(address, 8, write) || !address.is_multiple_of(8) {
+        let resident = self.resident(context)?;
+        if !resident.owns(address, 8, write) || !address.is_multiple_of(8) {
             return Ok(None);
         }
-        if let Some(sanitizer) = &mut self.sanitizer {
+        let number = resident.space();
+        let space = &mut self.spaces[number];
+        if let Some(sanitizer) = &mut space.sanitizer {
             sanitizer.switch(u32::from(context));
             sanitizer.access(address, 4, write, true);
             sanitizer.written(address, 8);
         }
-        let bytes = self.memories.slice(address, 8)?;
+        let bytes = space.memories.slice(address, 8)?;
         let mut before = [0; 8];
         before.copy_from_slice(bytes);
         let before = u64::from_le_bytes(before);

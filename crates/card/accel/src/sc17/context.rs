@@ -62,6 +62,11 @@ pub struct Context {
 }
 
 impl Context {
+    /// Returns the index of the memories of the handler's process.
+    pub fn space(&self) -> usize {
+        self.task.process as usize
+    }
+
     /// Returns true if all bytes of the range are in one window of the handler. An empty range always is.
     pub fn owns(&self, address: u32, length: u32, write: bool) -> bool {
         owns(&self.windows, address, length, write)

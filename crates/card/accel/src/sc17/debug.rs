@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use super::context::{OwnMemory, span};
 use super::paper_unit::Unit;
+use super::space::Space;
 use super::told::{Place, Told};
 use crate::accelerator::Env;
 use crate::convention::HandlerMemory;
@@ -25,8 +26,9 @@ impl Unit {
 impl Unit {
     /// Returns true if no finding about the same source lines was reported before. Several accesses of one line count
     /// as one mistake.
-    fn is_new(&mut self, finding: &Finding) -> bool {
-        let Some(loaded) = &self.program else { return false };
+    fn is_new(&mut self, space: usize, finding: &Finding) -> bool {
+        let space = &mut self.spaces[space];
+        let Some(loaded) = &space.program else { return false };
         let program = &loaded.program.device().program;
         let place = |pc| Place {
             pc,
@@ -37,21 +39,22 @@ impl Unit {
             Finding::Race { pc, earlier_pc, .. } => Told { is_race: true, places: [place(pc), place(earlier_pc)] },
             Finding::Unwritten { pc, .. } => Told { is_race: false, places: [place(pc), place(pc)] },
         };
-        let is_new = !self.told.iter().any(|before| before.is_like(&told));
-        self.told.extend(is_new.then_some(told));
+        let is_new = !space.told.iter().any(|before| before.is_like(&told));
+        space.told.extend(is_new.then_some(told));
         is_new
     }
 
-    /// Reports the sanitizer's findings to the user.
-    pub(super) fn tell_findings(&mut self, env: &mut dyn Env) {
-        let found = self.sanitizer.as_mut().map(|sanitizer| sanitizer.take()).unwrap_or_default();
+    /// Reports the sanitizer's findings about a process to the user.
+    pub(super) fn tell_findings(&mut self, space: usize, env: &mut dyn Env) {
+        let found = self.spaces[space].sanitizer.as_mut().map(|sanitizer| sanitizer.take()).unwrap_or_default();
         for (context, finding) in found {
-            if !self.is_new(&finding) {
+            if !self.is_new(space, &finding) {
                 continue;
             }
             let resident = self.contexts.get(context as usize).and_then(Option::as_deref);
-            let (Some(resident), Some(loaded)) = (resident, &self.program) else { continue };
-            let mut memory = OwnMemory { memories: &mut self.memories, windows: &resident.windows };
+            let Space { program, memories, .. } = &mut self.spaces[space];
+            let (Some(resident), Some(loaded)) = (resident, program) else { continue };
+            let mut memory = OwnMemory { memories, windows: &resident.windows };
             let program = &loaded.program.device().program;
             let mut place = |pc| fault::place(program, &resident.thread, pc, |address| memory.word(address));
             let task = &resident.task;
@@ -59,7 +62,7 @@ impl Unit {
             let what = |address| fault::within(address, &spans, program);
             let access = |write| if write { "write" } else { "read" };
             let (role, name) = (task.role().name(), &task.handler.name);
-            env.found(match finding {
+            let mistake = match finding {
                 Finding::Race { address, bytes, write, pc, earlier_writes, earlier_pc, earlier_role } => format!(
                     "data race on {bytes} B at {address:#010x}{}: {} by {role} handler '{name}'{}; {} by a {} handler{}; nothing \
                      orders them (PtlHandlerFAdd, PtlHandlerCAS and atomic operations do)",
@@ -76,7 +79,8 @@ impl Unit {
                     what(address),
                     place(pc),
                 ),
-            });
+            };
+            env.found(space as u32, mistake);
         }
     }
 }
@@ -101,13 +105,14 @@ impl Halted for Unit {
     fn memory(&mut self) -> BTreeMap<u32, Vec<u8>> {
         let windows = self.contexts.iter().flatten().flat_map(|resident| &resident.windows);
         let ranges: BTreeMap<u32, u32> = windows.map(|window| (window.base, window.len)).collect();
-        let bytes =
-            ranges.into_iter().filter_map(|(base, len)| Some((base, self.memories.slice(base, len).ok()?.to_vec())));
+        let bytes = ranges
+            .into_iter()
+            .filter_map(|(base, len)| Some((base, self.space_mut().memories.slice(base, len).ok()?.to_vec())));
         bytes.collect()
     }
 
     fn write(&mut self, address: u32, bytes: &[u8]) {
-        if let Ok(memory) = self.memories.slice(address, bytes.len() as u32) {
+        if let Ok(memory) = self.space_mut().memories.slice(address, bytes.len() as u32) {
             memory.copy_from_slice(bytes);
         }
     }

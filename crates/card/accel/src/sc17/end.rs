@@ -5,6 +5,7 @@ use hpu::Fault;
 
 use super::context::{Context, OwnMemory, span};
 use super::paper_unit::Unit;
+use super::space::Space;
 use crate::accelerator::{Env, InternalError};
 use crate::convention::HandlerMemory;
 use crate::debug::Halt;
@@ -64,7 +65,8 @@ impl Unit {
     /// Describes the memory next to a handler's failed access.
     fn missed(&self, context: u16, fault: Fault) -> String {
         let resident = self.contexts[usize::from(context)].as_deref();
-        let (Some(resident), Some(loaded)) = (resident, &self.program) else { return String::new() };
+        let Some(resident) = resident else { return String::new() };
+        let Some(loaded) = &self.spaces[resident.space()].program else { return String::new() };
         let spans: Vec<Span> = resident.windows.iter().map(span).collect();
         fault::missed(fault, &spans, resident.thread.stack_pointer(), &loaded.program.device().program)
     }
@@ -72,8 +74,10 @@ impl Unit {
     /// Describes the source location of a handler's instruction, and its call stack.
     fn place(&mut self, context: u16, pc: u32) -> String {
         let resident = self.contexts[usize::from(context)].as_deref();
-        let (Some(resident), Some(loaded)) = (resident, &self.program) else { return String::new() };
-        let mut memory = OwnMemory { memories: &mut self.memories, windows: &resident.windows };
+        let Some(resident) = resident else { return String::new() };
+        let Space { program, memories, .. } = &mut self.spaces[resident.space()];
+        let Some(loaded) = program else { return String::new() };
+        let mut memory = OwnMemory { memories, windows: &resident.windows };
         fault::place(&loaded.program.device().program, &resident.thread, pc, |address| memory.word(address))
     }
 
@@ -82,7 +86,7 @@ impl Unit {
         self.end_stay(context, env)?;
         let Context { task, thread, started, .. } = *self.vacate(context, env)?;
         let (instructions, cycles) = (thread.instructions(), thread.cycles());
-        if let Some(loaded) = &self.program {
+        if let Some(loaded) = &self.spaces[task.process as usize].program {
             loaded.program.end(thread);
         }
         let usage = Usage { instructions, cycles, occupancy: env.now() - started };
@@ -99,7 +103,7 @@ impl Unit {
             shares.stop(now, tenant);
             shares.end(now, tenant, true, true);
         }
-        if let Some(sanitizer) = &mut self.sanitizer {
+        if let Some(sanitizer) = &mut self.spaces[resident.space()].sanitizer {
             sanitizer.ends(u32::from(context));
         }
         if let Some(debugger) = &mut self.debugger {

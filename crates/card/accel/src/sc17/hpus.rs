@@ -3,8 +3,6 @@
 
 use std::collections::VecDeque;
 
-use sim::Time;
-
 /// An HPU. With `n` HPUs, HPU `i` has the contexts `i`, `i + n`, `i + 2n` and so on.
 #[derive(Clone, Debug, Default)]
 pub struct Hpu {
@@ -14,8 +12,6 @@ pub struct Hpu {
     pub ready: VecDeque<u16>,
     /// Number of resident handlers.
     pub resident: u32,
-    /// Time for which the HPU was occupied.
-    pub busy: Time,
 }
 
 /// HPUs of a unit.
@@ -49,15 +45,8 @@ impl Hpus {
         &mut self.0[index]
     }
 
-    /// Returns the total time for which the HPUs were occupied.
-    pub fn busy(&self) -> Time {
-        self.0.iter().map(|hpu| hpu.busy).sum()
-    }
-
-    /// Removes all handlers but keeps the occupancy times.
+    /// Removes all handlers.
     pub fn clear(&mut self) {
-        for hpu in &mut self.0 {
-            *hpu = Hpu { busy: hpu.busy, ..Hpu::default() };
-        }
+        self.0.fill(Hpu::default());
     }
 }

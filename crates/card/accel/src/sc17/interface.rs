@@ -15,12 +15,16 @@ use crate::program::{CardProgram, ImageError};
 use crate::task::{MessageId, Packet, Task};
 
 impl Accelerator for Unit {
+    fn serve(&mut self, process: u32) {
+        self.served = process as usize;
+    }
+
     fn load(&mut self, program: Rc<CardProgram>) -> Result<(), ImageError> {
         self.load_program(program)
     }
 
     fn program(&self) -> Option<&Rc<CardProgram>> {
-        self.program.as_ref().map(|loaded| &loaded.program)
+        self.space().program.as_ref().map(|loaded| &loaded.program)
     }
 
     fn unload(&mut self) {
@@ -28,19 +32,22 @@ impl Accelerator for Unit {
     }
 
     fn allocate(&mut self, length: u64) -> Result<Rc<HpuMemory>, AllocationError> {
-        let memory = self.allocator.allocate(length)?;
-        self.memories.clear(memory.address, memory.length)?;
-        if let Some(sanitizer) = &mut self.sanitizer {
+        let space = self.space_mut();
+        let memory = space.allocator.allocate(length)?;
+        space.memory_peak = space.memory_peak.max(u64::from(space.allocator.used()));
+        space.memories.clear(memory.address, memory.length)?;
+        if let Some(sanitizer) = &mut space.sanitizer {
             sanitizer.allocated(memory.address, memory.length);
         }
         Ok(memory)
     }
 
     fn initialise(&mut self, memory: &HpuMemory, state: &[u8]) -> Result<(), InternalError> {
-        if let Some(sanitizer) = &mut self.sanitizer {
+        let space = self.space_mut();
+        if let Some(sanitizer) = &mut space.sanitizer {
             sanitizer.written(memory.address, state.len() as u32);
         }
-        Ok(self.memories.write(memory.address, state)?)
+        Ok(space.memories.write(memory.address, state)?)
     }
 
     fn trim(&mut self) {
@@ -95,7 +102,7 @@ impl Accelerator for Unit {
 
     /// Contexts belong to tasks; only the sanitizer tracks messages.
     fn message_ended(&mut self, message: MessageId, _: &mut dyn Env) -> Result<(), InternalError> {
-        if let Some(sanitizer) = &mut self.sanitizer {
+        if let Some(sanitizer) = &mut self.space_mut().sanitizer {
             sanitizer.forget(message);
         }
         Ok(())
@@ -109,7 +116,7 @@ impl Accelerator for Unit {
         if !self.issuer(id).is_some_and(|resident| resident.owns(address, length, false)) {
             return Ok(None);
         }
-        Ok(Some(self.memories.slice(address, length)?.to_vec()))
+        Ok(Some(self.space_mut().memories.slice(address, length)?.to_vec()))
     }
 
     fn may_write(&self, id: CommandId, address: u32, length: u32) -> bool {
@@ -122,19 +129,24 @@ impl Accelerator for Unit {
             None => self.issuer(id).is_none(),
         };
         if !orphan || is_shared(address) {
-            self.memories.write(address, data)?;
-            if let Some(sanitizer) = &mut self.sanitizer {
+            let space = self.space_mut();
+            space.memories.write(address, data)?;
+            if let Some(sanitizer) = &mut space.sanitizer {
                 sanitizer.written(address, data.len() as u32);
             }
         }
         Ok(())
     }
 
-    fn profile(&self) -> Profile {
-        Unit::profile(self)
+    fn memory_peak(&self, process: u32) -> u64 {
+        self.spaces[process as usize].memory_peak
     }
 
-    fn busy(&self) -> Time {
-        self.hpus.busy()
+    fn profile(&self, process: u32) -> Profile {
+        self.spaces[process as usize].profile()
+    }
+
+    fn busy(&self, process: u32) -> Time {
+        self.spaces[process as usize].busy
     }
 }

@@ -4,7 +4,7 @@
 //! Tasks wait in one queue for a free context; a context belongs to an HPU, and handlers do not migrate (sPIN §3.2.2).
 //! A waiting handler yields its HPU to another handler resident there. Dispatch takes no time.
 //!
-//! * `paper_unit`: the structure of a unit, its program and its memories
+//! * `paper_unit`: the structure of a unit; `space`: program and memories of each process that shares it
 //! * `context`, `hpus`, `buffers`, `handles`: the parts of a unit
 //! * `schedule`: assigns handlers to HPUs and runs them
 //! * `end`: ends of handlers
@@ -20,6 +20,8 @@ mod hpus;
 mod interface;
 mod paper_unit;
 mod schedule;
+mod space;
 mod told;
 
 pub use paper_unit::Unit;
+pub use space::Quota;

@@ -1,32 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Structure, memories and device program of the sc17 unit.
+//! Structure and resources of the sc17 unit.
 
 use std::collections::VecDeque;
 use std::rc::Rc;
 
 use abi::device::map;
-use hpu::{Predictor, Watched};
 use machine::Sc17;
 use sim::Clock;
 
 use super::context::{Context, Run};
 use super::hpus::Hpus;
-use super::told::Told;
+use super::space::{Quota, Space};
 use crate::accelerator::InternalError;
 use crate::command::CommandId;
 use crate::convention::Convention;
 use crate::debug::Debugger;
 use crate::handles::Handles;
-use crate::memory::{Allocator, Buffers, Memories, Pieces, Region};
+use crate::memory::Buffers;
 use crate::observation::Observation;
-use crate::profile::Profile;
 use crate::program::{CardProgram, ImageError};
-use crate::sanitize::Sanitizer;
 use crate::shares::{Shared, Shares};
 use crate::task::{Packet, Task};
-
-/// Granularity of memory protection in bytes: the runtime's `memcpy` reads whole aligned words.
-const WORD: u32 = 8;
 
 /// A unit as in the sPIN paper.
 pub struct Unit {
@@ -34,11 +28,9 @@ pub struct Unit {
     pub(super) clock: Clock,
     pub(super) mtu: u32,
     pub(super) convention: Box<dyn Convention>,
-    pub(super) memories: Memories,
-    pub(super) allocator: Allocator,
-    /// Memory words on which handlers waited.
-    pub(super) watched: Watched,
-    pub(super) program: Option<Loaded>,
+    /// Programs and memories of the processes that share the unit, and the one that the card serves.
+    pub(super) spaces: Vec<Space>,
+    pub(super) served: usize,
     pub(super) buffers: Buffers,
     pub(super) contexts: Vec<Option<Box<Context>>>,
     pub(super) hpus: Hpus,
@@ -50,22 +42,11 @@ pub struct Unit {
     pub(super) handles: Handles,
     /// Number of handlers that received a context.
     pub(super) runs: Run,
-    pub(super) sanitizer: Option<Box<Sanitizer>>,
-    /// Findings that were reported to the user.
-    pub(super) told: Vec<Told>,
     pub(super) debugger: Option<Box<dyn Debugger>>,
     /// Cycles of a print by a handler.
     pub(super) print_cycles: u64,
     /// Counts the executions of each instruction.
     has_profile: bool,
-    /// Execution counts of unloaded programs.
-    profile: Profile,
-}
-
-/// A device program, and the unit's state for it.
-pub(super) struct Loaded {
-    pub program: Rc<CardProgram>,
-    pub predictor: Predictor,
 }
 
 impl Unit {
@@ -83,10 +64,8 @@ impl Unit {
             clock,
             mtu,
             convention,
-            memories: memories(config, mtu),
-            allocator: Allocator::new(map::HPU_MEMORY, config.memory),
-            watched: Watched::default(),
-            program: None,
+            spaces: vec![Space::new(config, mtu, Quota::ALL, observation.sanitize)],
+            served: 0,
             buffers: Buffers::new(config.slots(mtu)),
             contexts: (0..config.contexts).map(|_| None).collect(),
             hpus: Hpus::new(config.hpus),
@@ -95,32 +74,43 @@ impl Unit {
             latest: 0,
             handles: Handles::default(),
             runs: 0,
-            sanitizer: observation.sanitize.then(Box::default),
-            told: Vec::new(),
             debugger,
             print_cycles: observation.print_cycles(),
             has_profile: observation.profile,
-            profile: Profile::new(),
         }
+    }
+
+    /// Divides the unit among processes with these quotas.
+    #[must_use]
+    pub fn divided(mut self, quotas: &[Quota]) -> Unit {
+        let sanitizes = self.space().sanitizer.is_some();
+        self.spaces = quotas.iter().map(|quota| Space::new(&self.config, self.mtu, *quota, sanitizes)).collect();
+        self
+    }
+
+    /// Returns program and memories of the process that the card serves.
+    pub(super) fn space(&self) -> &Space {
+        &self.spaces[self.served]
+    }
+
+    /// Returns program and memories of the process that the card serves.
+    pub(super) fn space_mut(&mut self) -> &mut Space {
+        &mut self.spaces[self.served]
     }
 
     pub(super) fn load_program(&mut self, program: Rc<CardProgram>) -> Result<(), ImageError> {
-        let device = &program.device().program;
-        self.memories.replace(map::PROGRAM, device.program_segment())?;
-        self.memories.write(map::DATA, device.data_segment())?;
-        if self.has_profile {
-            program.engine().set_profiling();
-        }
-        self.program = Some(Loaded { program, predictor: Predictor::default() });
-        Ok(())
+        let profiles = self.has_profile;
+        self.space_mut().load(program, profiles)
     }
 
     pub(super) fn unload_program(&mut self) {
-        if self.program.is_none() {
+        if self.space().program.is_none() {
             return;
         }
-        self.profile = self.profile();
-        self.program = None;
+        self.spaces[self.served].unload(&self.config, self.mtu);
+        if self.spaces.len() > 1 {
+            return; // the tasks of other processes continue
+        }
         for (context, resident) in (0..).zip(&mut self.contexts) {
             *resident = None;
             self.handles.abandon(context);
@@ -129,26 +119,16 @@ impl Unit {
         self.tasks.clear();
         self.shares = shares(&self.config);
         self.buffers.clear();
-        self.memories = memories(&self.config, self.mtu);
-        self.allocator = Allocator::new(map::HPU_MEMORY, self.config.memory);
-        self.watched = Watched::default();
+        self.spaces[self.served].packets = 0;
     }
 
     /// Releases the memory of code, stacks, packet buffers and waiting tasks if no handler runs and no packet waits.
     /// The next handler restores the code.
     pub(super) fn trim_memories(&mut self) {
         if self.buffers.all_free() && self.contexts.iter().all(Option::is_none) && self.tasks.is_empty() {
-            self.memories.trim();
+            self.spaces.iter_mut().for_each(|space| space.memories.trim());
             self.tasks = VecDeque::new();
         }
-    }
-
-    pub(super) fn profile(&self) -> Profile {
-        let mut profile = self.profile.clone();
-        if let Some(loaded) = &self.program {
-            loaded.program.add_profile(&mut profile);
-        }
-        profile
     }
 
     pub(super) fn store_packet(
@@ -157,20 +137,26 @@ impl Unit {
         data: &[u8],
         user_header: u32,
     ) -> Result<Option<Packet>, InternalError> {
+        let space = &mut self.spaces[self.served];
+        if space.packets == space.most_packets {
+            return Ok(None);
+        }
         let Some(buffer) = self.buffers.take(data.len() as u32) else { return Ok(None) };
+        space.packets += 1;
         let pad = user_header.next_multiple_of(crate::FRAGMENT) - user_header;
         let start = map::PACKETS + buffer * Sc17::slot_bytes(self.mtu) + pad;
-        self.memories.write(start, data)?;
+        space.memories.write(start, data)?;
         Ok(Some(Packet { buffer, start, offset, length: data.len() as u32, user_header }))
     }
 
     pub(super) fn take_packet(&mut self, packet: Packet) -> Result<Vec<u8>, InternalError> {
         self.free_packet(packet);
-        Ok(self.memories.slice(packet.start, packet.length)?.to_vec())
+        Ok(self.space_mut().memories.slice(packet.start, packet.length)?.to_vec())
     }
 
     pub(super) fn free_packet(&mut self, packet: Packet) {
         self.buffers.free(packet.buffer, packet.length);
+        self.space_mut().packets -= 1;
     }
 
     /// Returns the handler in an occupied context.
@@ -191,27 +177,7 @@ fn shares(config: &Sc17) -> Option<Box<Shares>> {
     Shares::new(&config.sharing, Shared { hpus: contexts, places: contexts, cells: u32::MAX }).map(Box::new)
 }
 
-/// Rounds a number of bytes up to whole words.
-pub(super) fn words(bytes: u32) -> u32 {
-    bytes.next_multiple_of(WORD)
-}
-
 /// Returns true if handlers share the memory at an address; other memory belongs to one running handler.
 pub(super) fn is_shared(address: u32) -> bool {
     (map::HPU_MEMORY..map::CONTEXTS).contains(&address) || (map::DATA..map::PACKETS).contains(&address)
-}
-
-/// Creates the memories of a unit: program, static data, HPU memory, contexts and packet buffers.
-fn memories(config: &Sc17, mtu: u32) -> Memories {
-    let region = |base, size, transient| Region { base, size: words(size), pieces: None, transient };
-    // A context has its argument block at the start and its stack at the end of its address range.
-    let pieces = Pieces { stride: map::CONTEXT_STRIDE, head: map::ARGS_BYTES, tail: config.stack };
-    Memories::new(vec![
-        region(map::DATA, config.data, false),
-        region(map::HPU_MEMORY, config.memory, false),
-        // In the order of first use, so that growth moves few bytes.
-        region(map::PACKETS, config.slots(mtu) * Sc17::slot_bytes(mtu), true),
-        region(map::PROGRAM, config.program, true),
-        Region { pieces: Some(pieces), ..region(map::CONTEXTS, config.contexts * map::CONTEXT_STRIDE, true) },
-    ])
 }

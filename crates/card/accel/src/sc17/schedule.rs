@@ -7,7 +7,8 @@ use machine::Scheduler;
 use sim::Time;
 
 use super::context::{Context, Wait};
-use super::paper_unit::{Unit, words};
+use super::paper_unit::Unit;
+use super::space::{Space, words};
 use crate::accelerator::{Env, Event, HandlerSlice, InternalError};
 use crate::debug::{Debugger, Halt};
 use crate::memory::HpuMemory;
@@ -68,19 +69,20 @@ impl Unit {
     }
 
     fn start(&mut self, context: u16, task: Task, env: &mut dyn Env) -> Result<(), InternalError> {
-        let loaded = self.program.as_ref().ok_or(InternalError::NoProgram)?;
+        let space = &mut self.spaces[task.process as usize];
+        let loaded = space.program.as_ref().ok_or(InternalError::NoProgram)?;
         let block = map::CONTEXTS + u32::from(context) * map::CONTEXT_STRIDE;
         let program = &loaded.program.device().program;
-        self.memories.provide(map::PROGRAM, program.program_segment())?;
+        space.memories.provide(map::PROGRAM, program.program_segment())?;
         let user_header = match task.packet {
-            Some(packet) if task.role() == Role::Header => self.memories.slice(packet.start, packet.user_header)?,
+            Some(packet) if task.role() == Role::Header => space.memories.slice(packet.start, packet.user_header)?,
             _ => &mut [],
         };
         let arguments = self.convention.arguments(&task, block, user_header);
-        self.memories.write(block, &arguments.block)?;
+        space.memories.write(block, &arguments.block)?;
         let stack_top = block + map::CONTEXT_STRIDE;
         let thread = loaded.program.start(task.handler.entry, stack_top, arguments.registers);
-        if let Some(sanitizer) = &mut self.sanitizer {
+        if let Some(sanitizer) = &mut space.sanitizer {
             sanitizer.begins(u32::from(context), task.message, task.role());
         }
         if let Some(debugger) = &mut self.debugger {
@@ -159,7 +161,8 @@ impl Unit {
             self.halt(context, Halt::Asked);
             stop = self.execute(context, limit)?;
         }
-        self.tell_findings(env);
+        let space = self.resident(context)?.space();
+        self.tell_findings(space, env);
         let resident = self.resident(context)?;
         resident.stop = Some(stop);
         let (cycles, token) = (resident.thread.cycles(), resident.run);
@@ -170,16 +173,17 @@ impl Unit {
 
     /// Executes a handler's instructions until it needs the unit.
     fn execute(&mut self, context: u16, limit: u64) -> Result<Stop, InternalError> {
-        let loaded = self.program.as_mut().ok_or(InternalError::NoProgram)?;
         let resident = self.contexts[usize::from(context)].as_deref_mut().ok_or(InternalError::NoHandler(context))?;
-        if resident.layout != Some(self.memories.layout()) {
-            resident.layout = Some(self.memories.locate(&mut resident.windows)?);
+        let Space { program, memories, watched, sanitizer, .. } = &mut self.spaces[resident.space()];
+        let loaded = program.as_mut().ok_or(InternalError::NoProgram)?;
+        if resident.layout != Some(memories.layout()) {
+            resident.layout = Some(memories.locate(&mut resident.windows)?);
         }
-        let arena = self.memories.arena();
-        let mut memory = Memory { arena, windows: &resident.windows, watched: &mut self.watched };
+        let arena = memories.arena();
+        let mut memory = Memory { arena, windows: &resident.windows, watched };
         let mut engine = loaded.program.engine();
         engine.swap_predictor(&mut loaded.predictor);
-        let stop = match (&mut self.debugger, &mut self.sanitizer) {
+        let stop = match (&mut self.debugger, sanitizer) {
             (None, None) => engine.run(&mut resident.thread, &mut memory, limit),
             (Some(debugger), _) => {
                 let mut stops = Stops { debugger: &mut **debugger, context: u32::from(context) };
@@ -223,7 +227,7 @@ impl Unit {
             && start < end
             && env.tracing()
         {
-            env.slice(HandlerSlice { hpu, start, end, name, packet: None });
+            env.slice(HandlerSlice { process: resident.task.process, hpu, start, end, name, packet: None });
         }
         Ok(())
     }
@@ -236,11 +240,12 @@ impl Unit {
         let (start, task) = (resident.stay, &resident.task);
         if env.tracing() {
             let packet = task.packet.map(|packet| (task.message, packet));
-            env.slice(HandlerSlice { hpu, start, end: now, name: &task.handler.name, packet });
+            let (process, name) = (task.process, &*task.handler.name);
+            env.slice(HandlerSlice { process, hpu, start, end: now, name, packet });
         }
-        let hpu = self.hpus.get_mut(context);
-        hpu.busy += now - start;
-        hpu.running = None;
+        let number = resident.space();
+        self.spaces[number].busy += now - start;
+        self.hpus.get_mut(context).running = None;
         Ok(())
     }
 }

@@ -52,7 +52,7 @@ impl Env for World {
         self.finished.push(finished);
     }
 
-    fn found(&mut self, _: String) {}
+    fn found(&mut self, _: u32, _: String) {}
 
     fn print(&mut self, printed: Printed) {
         self.printed.push(printed);
@@ -62,7 +62,7 @@ impl Env for World {
         true
     }
 
-    fn slice(&mut self, HandlerSlice { hpu, start, end, name, packet: _ }: HandlerSlice<'_>) {
+    fn slice(&mut self, HandlerSlice { hpu, start, end, name, .. }: HandlerSlice<'_>) {
         self.slices.push((hpu, start.as_ps(), end.as_ps(), name.to_owned()));
     }
 }
@@ -127,6 +127,7 @@ impl Rig {
         let handler = self.handlers.get(role).unwrap().clone();
         Task {
             message,
+            process: 0,
             handlers: self.handlers.clone(),
             handler,
             input,

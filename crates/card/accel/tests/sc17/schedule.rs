@@ -40,7 +40,7 @@ fn tasks_wait_for_a_context_in_the_order_in_which_they_were_offered() {
     assert_eq!(rig.times(), [(1, time), (2, time), (3, 2 * time), (4, 2 * time), (5, 3 * time)]);
     let hpus = rig.hpus();
     assert_eq!(hpus, [0, 1, 0, 1, 0]);
-    assert_eq!(rig.unit.busy(), Time::from_ps(5 * time));
+    assert_eq!(rig.unit.busy(0), Time::from_ps(5 * time));
 }
 
 #[test]

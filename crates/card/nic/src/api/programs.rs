@@ -29,10 +29,9 @@ impl Nic {
     pub fn share_program(&mut self, program: Rc<CardProgram>) -> std::result::Result<(), ImageError> {
         let data = program.device().program.data_segment().len() as u32;
         self.spin.accelerator.load(program)?;
-        let (offered, most) = (
-            &mut self.pipeline.portals.offered,
-            crate::accelerator::most_memory(&self.pipeline.machine.accelerator, data),
-        );
+        let most = crate::accelerator::most_memory(&self.pipeline.machine.accelerator, data);
+        let most = self.pipeline.portals.quota().memory(most);
+        let offered = &mut self.pipeline.portals.offered;
         if offered.max_handler_mem != u64::from(most) {
             Rc::make_mut(offered).max_handler_mem = most.into();
         }

@@ -217,6 +217,8 @@ impl<'a> Examination<'a> {
         self.refuse_if(pid > ptl::PID_MAX && pid != ptl::ID_ANY, "pid", || {
             format!("{pid} is above PTL_PID_MAX, {}", ptl::PID_MAX)
         });
+        let is_taken = self.card.pipeline.portals.is_pid_of_another(pid);
+        self.refuse_if(is_taken, "pid", || format!("{pid} is that of another process of this node"));
         self.refuse_if(pid != ptl::ID_ANY && pid != own, "pid", || {
             format!("{pid}, but the process has pid {own} on its other interfaces")
         });
@@ -526,7 +528,8 @@ impl<'a> Examination<'a> {
         self.ni(ni_argument, ni);
         self.hpus();
         self.refuse_if(length == 0, "length", || "is 0".to_owned());
-        let most = u64::from(crate::accelerator::most_memory(&self.card.pipeline.machine.accelerator, 0));
+        let most = crate::accelerator::most_memory(&self.card.pipeline.machine.accelerator, 0);
+        let most = u64::from(self.card.pipeline.portals.quota().memory(most));
         self.refuse_if(length > most, "length", || {
             format!("HPU memory: {} asked, {} on this card", bytes(length), bytes(most))
         });

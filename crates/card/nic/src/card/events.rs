@@ -58,9 +58,16 @@ impl Nic {
         }
     }
 
-    /// Does the work that the accelerator queued for the card.
+    /// Does the work that the accelerator queued for the process; work for another one stays in the queue.
+    pub fn catch_up(&mut self, ports: &mut impl Ports) {
+        let done = self.work(ports);
+        self.check(done, ports);
+    }
+
+    /// Does the work that the accelerator queued for the process, up to the first one for another process.
     pub(crate) fn work(&mut self, ports: &mut impl Ports) -> Result<(), InternalError> {
-        while let Some(work) = self.spin.next_work() {
+        let process = self.pipeline.portals.index();
+        while let Some(work) = self.spin.next_work(process) {
             match work {
                 Work::Issued(issued) => {
                     let rx = self.messages.live(issued.message)?;

@@ -5,6 +5,7 @@ use std::ops::Range;
 use std::rc::Rc;
 
 use abi::portals::NiLimits;
+use accel::sc17::Quota;
 use sim::SerialResource;
 
 use super::order::Orders;
@@ -13,7 +14,7 @@ use crate::pipeline::{Completion, Messages, Pipeline};
 use crate::portals::{InternalError, Portals, default_limits};
 use crate::ports::Ports;
 use crate::region::Region;
-use crate::spin::Spin;
+use crate::spin::{Spin, Work};
 use crate::stats::{HandlerStats, Stats};
 
 /// Network card of one node.
@@ -77,8 +78,36 @@ impl Nic {
         })
     }
 
+    /// Divides the card's accelerator among the processes that share the card, by these quotas.
+    pub fn divide(&mut self, quotas: &[Quota]) {
+        self.spin.accelerator.divide(quotas);
+    }
+
+    /// Hands the engines of a card, with all their reservations, over to another process of the node. A process keeps its
+    /// Portals objects, its messages and its statistics.
+    pub fn hand_over(&mut self, next: &mut Nic) {
+        next.rx.follow(&self.rx);
+        next.pipeline.dma.follow(&self.pipeline.dma);
+        std::mem::swap(&mut self.spin.accelerator, &mut next.spin.accelerator);
+        std::mem::swap(&mut self.spin.work, &mut next.spin.work);
+        let process = next.portals().index();
+        if let Some(accelerator) = next.spin.accelerator.made_mut() {
+            accelerator.serve(process);
+        }
+    }
+
+    /// Returns the index of the process, among those that share the card, for which the accelerator has queued work.
+    pub fn awaited(&self) -> Option<u32> {
+        self.spin.work.front().map(Work::process)
+    }
+
     /// Returns the statistics of the card so far.
     pub fn stats(&self) -> Stats {
+        self.stats_beside(self)
+    }
+
+    /// Returns the statistics of a process whose card's engines are handed over to `holder`.
+    pub fn stats_beside(&self, holder: &Nic) -> Stats {
         let mut stats = Stats { counts: self.pipeline.stats.clone(), ..Stats::default() };
         stats.flow_control = self.portals().flow_control;
         stats.triggered_peak = self.portals().triggered_peak;
@@ -87,10 +116,12 @@ impl Nic {
         for (name, handler) in self.spin.stats() {
             stats.handlers.entry(name.to_string()).or_default().merge(handler);
         }
-        if let Some(accelerator) = self.spin.accelerator.made() {
+        if let Some(accelerator) = holder.spin.accelerator.made() {
+            let process = self.portals().index();
             stats.packet_buffer_peak = accelerator.packet_buffer_peak();
-            stats.hpu_busy = accelerator.busy();
-            stats.profile = accelerator.profile();
+            stats.hpu_memory_peak = accelerator.memory_peak(process);
+            stats.hpu_busy = accelerator.busy(process);
+            stats.profile = accelerator.profile(process);
         }
         stats
     }

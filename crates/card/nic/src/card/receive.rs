@@ -14,7 +14,7 @@ use crate::message::{Body, Header, MessageId, Packet, Request};
 use crate::pipeline::{Delivery, EarlyPackets, Lookup, RxMessage, Sink};
 use crate::portals::{InternalError, Operation};
 use crate::ports::{Ports, Slice, Track};
-use crate::spin::SpinMessage;
+use crate::spin::{Owner, SpinMessage};
 
 /// Start and end of a packet's reception at the port, and the end of its match.
 struct Reception {
@@ -188,7 +188,9 @@ impl Nic {
                 match taken {
                     Ok(taken) => {
                         let handlers = taken.handlers.clone();
-                        let spin = handlers.map(|handlers| SpinMessage::new(handlers, request.kind));
+                        let (tenant, share) = self.pipeline.portals.tenant(request.pt_index);
+                        let owner = Owner { process: self.pipeline.portals.index(), tenant, share };
+                        let spin = handlers.map(|handlers| SpinMessage::new(handlers, request.kind, owner));
                         rx.sink = Sink::Entry(Delivery { taken, spin });
                     }
                     Err((fail, reason)) => {

@@ -44,6 +44,12 @@ impl DmaEngine {
         DmaEngine { config, pipe: SerialResource::default(), reads: SerialResource::default(), bytes: 0 }
     }
 
+    /// Takes over the reservations of the engine by another process of the node.
+    pub fn follow(&mut self, other: &DmaEngine) {
+        self.pipe.follow(&other.pipe);
+        self.reads.follow(&other.reads);
+    }
+
     /// Returns the latency of a transfer in one direction.
     pub fn latency(&self) -> Time {
         self.config.latency

@@ -38,7 +38,7 @@ impl Portals {
     ///
     /// # Errors
     /// [`ReturnCode::ArgInvalid`] if options, interface or pid are out of range; [`ReturnCode::PidInUse`] if the
-    /// process has another pid.
+    /// process has another pid, or another process of the node has this one.
     pub fn ni_init(
         &mut self,
         iface: u32,
@@ -56,7 +56,7 @@ impl Portals {
         }
         let first = self.interfaces.iter().all(Option::is_none);
         if first && pid != ptl::ID_ANY {
-            self.pid = pid;
+            self.claim_pid(pid)?;
         } else if pid != ptl::ID_ANY && pid != self.pid {
             return Err(ReturnCode::PidInUse);
         }
@@ -70,6 +70,24 @@ impl Portals {
         let handle = interface.handle();
         self.interfaces[usize::from(index)] = Some(Box::new(interface));
         Ok((handle, in_force))
+    }
+
+    /// Changes the pid of the process, unless another process of the node has it.
+    fn claim_pid(&mut self, pid: u32) -> Result<()> {
+        if self.is_pid_of_another(pid) {
+            return Err(ReturnCode::PidInUse);
+        }
+        if let Some(member) = &self.member {
+            member.partition.set_pid(member.nid, self.node, pid);
+        }
+        self.pid = pid;
+        Ok(())
+    }
+
+    /// Returns true if another process of the node has this pid.
+    pub(crate) fn is_pid_of_another(&self, pid: u32) -> bool {
+        let member = self.member.as_ref();
+        member.is_some_and(|member| member.partition.is_pid_of_another(member.nid, self.node, pid))
     }
 
     /// `PtlNIFini`: drops a reference. Returns the index of the interface if that was the last one.

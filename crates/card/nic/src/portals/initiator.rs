@@ -79,7 +79,7 @@ impl Portals {
             fail: NiFail::Ok,
             may_be_lost,
         };
-        let target = place.map_or(self.nodes, |place| self.node_of(place.nid));
+        let target = place.map_or(self.nodes, |place| self.find(place));
         Some(Initiated { request, target, token, data: (send_md, send_offset), volatile })
     }
 

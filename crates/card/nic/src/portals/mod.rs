@@ -11,7 +11,7 @@
 //! * `interface_properties`: opens interfaces with equal properties on several cards
 //! * `initiator`: operations of this node
 //! * `flow`: flow control
-//! * `partition`: nodes of one job, unreachable for others
+//! * `partition`: processes of one job, unreachable for others
 
 mod calls;
 mod delivery;
@@ -33,6 +33,7 @@ mod transfers;
 mod triggered;
 mod unexpected;
 
+pub use abi::placement::FIRST_PID as DEFAULT_PID;
 pub use calls::{NewEntry, check_increment};
 pub use delivery::Ending;
 pub use descriptor::MemoryDescriptor;
@@ -45,6 +46,6 @@ pub use interface_properties::InterfaceProperties;
 pub use matching::Delivery;
 pub use operation::{CardPlace, Operation, OperationKind};
 pub(crate) use partition::FOREIGN;
-pub use partition::Partition;
-pub use process::{DEFAULT_PID, Portals};
+pub use partition::{Member, Partition};
+pub use process::Portals;
 pub use triggered::{Action, FetchAction, RmaOp, Target, TriggeredOp};

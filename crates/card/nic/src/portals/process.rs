@@ -3,20 +3,20 @@
 
 use std::rc::Rc;
 
+use abi::placement::FIRST_PID as DEFAULT_PID;
 use abi::portals::{Event, EventKind, Handle, NiLimits, Process, ReturnCode, StatusRegister};
+use accel::Share;
+use accel::sc17::Quota;
 use rustc_hash::FxHashMap;
 
 use super::effect::{Effect, InternalError, Notice};
 use super::entry::Entry;
 use super::interface::{Interface, Portal};
 use super::operation::Operations;
-use super::partition::{FOREIGN, Member, Partition};
+use super::partition::{Member, Partition};
 use super::slab::{self, Kind};
 use super::unexpected::Claim;
 use crate::message::MessageId;
-
-/// Default pid, for a process that requests none. A node has one process.
-pub const DEFAULT_PID: u32 = 1;
 
 /// Portals objects of a node's process.
 ///
@@ -33,9 +33,9 @@ pub struct Portals {
     pub(crate) operations: Operations,
     /// Limits that the card offers, shared by most cards.
     pub(crate) offered: Rc<NiLimits>,
-    /// Number of the node.
+    /// Number of the process in the network: that of its node, unless nodes have several.
     pub node: u32,
-    /// Number of nodes in the network.
+    /// Number of processes and switches in the network.
     pub nodes: u32,
     /// Pid of the process.
     pub pid: u32,
@@ -45,7 +45,7 @@ pub struct Portals {
     pub(crate) leaves_to_cpu: bool,
     /// Number of stops of portal table entries by flow control.
     pub(crate) flow_control: u64,
-    /// Place in the node's partition, if the network has several jobs.
+    /// Place in the partition, if the network has several jobs, or its nodes several processes.
     pub(super) member: Option<Rc<Member>>,
     /// Latest closed interfaces, if any: handles of new ones continue from theirs.
     pub(crate) closed: Option<Box<[Option<Box<Interface>>; 4]>>,
@@ -135,13 +135,35 @@ pub(super) fn plain_event(kind: EventKind, pt_index: u32, user_ptr: u64) -> Even
 }
 
 impl Portals {
-    /// Restricts the node to a partition in which it has this index, with processes of this user.
-    pub fn join(&mut self, partition: &Rc<Partition>, nid: u32, uid: u32) {
-        self.member = Some(Rc::new(Member { nid, partition: partition.clone() }));
+    /// Restricts the process, which belongs to this user, to a partition.
+    pub fn join(&mut self, member: Member, uid: u32) {
+        self.pid = member.partition.pid(member.nid, self.node).unwrap_or(DEFAULT_PID);
+        if member.quota != Quota::ALL {
+            let most = u32::try_from(self.offered.max_handler_mem).unwrap_or(u32::MAX);
+            Rc::make_mut(&mut self.offered).max_handler_mem = member.quota.memory(most).into();
+        }
+        self.member = Some(Rc::new(member));
         self.uid = uid;
     }
 
-    /// Returns the partition of the node, if the network has several.
+    /// Returns the index of the process among those that share the card.
+    pub fn index(&self) -> u32 {
+        self.member.as_ref().map_or(0, |member| member.index)
+    }
+
+    /// Returns the part of the card's HPU memory that the process may use.
+    pub fn quota(&self) -> Quota {
+        self.member.as_ref().map_or(Quota::ALL, |member| member.quota)
+    }
+
+    /// Returns tenant and entitlement of the messages of a portal table entry: those of the process on a shared card.
+    /// Otherwise all entries weigh the same, and a strict scheduler prefers lower ones.
+    pub(crate) fn tenant(&self, pt_index: u32) -> (u32, Share) {
+        let of_entry = || (pt_index, Share { weight: 1, priority: u8::MAX - pt_index.min(u8::MAX.into()) as u8 });
+        self.member.as_ref().and_then(|member| member.tenant).unwrap_or_else(of_entry)
+    }
+
+    /// Returns the partition of the process, if the network has several.
     pub fn partition(&self) -> Option<&Partition> {
         self.member.as_deref().map(|member| &*member.partition)
     }
@@ -156,17 +178,10 @@ impl Portals {
         self.partition().map_or(self.nodes, |partition| partition.nodes().len() as u32)
     }
 
-    /// Returns the node of the network with this name, or a number that is no node: [`FOREIGN`] if only other jobs have
-    /// a node of this number.
-    pub(crate) fn node_of(&self, nid: u32) -> u32 {
-        match self.partition() {
-            None => nid,
-            Some(partition) => match partition.nodes().get(nid as usize) {
-                Some(node) => *node,
-                None if nid < self.nodes => FOREIGN,
-                None => self.nodes,
-            },
-        }
+    /// Returns the number of a process in the network, or a number that is no process: [`FOREIGN`](super::FOREIGN) if only
+    /// other jobs have a node of its number.
+    pub(crate) fn find(&self, process: Process) -> u32 {
+        self.partition().map_or(process.nid, |partition| partition.find(process, self.nodes))
     }
 
     /// Counts a message from outside of the partition on the status register of an interface.
@@ -176,7 +191,7 @@ impl Portals {
         }
     }
 
-    /// Returns true if messages from this node of the network may reach this one.
+    /// Returns true if messages from this process of the network may reach this one.
     pub(crate) fn accepts(&self, source: u32) -> bool {
         self.partition().is_none_or(|partition| partition.has(source))
     }

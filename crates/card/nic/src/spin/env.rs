@@ -19,6 +19,16 @@ pub enum Work {
     Finished(Finished),
 }
 
+impl Work {
+    /// Returns the index of the process of the handler, among those that share the card.
+    pub fn process(&self) -> u32 {
+        match self {
+            Work::Issued(issued) => issued.process,
+            Work::Finished(finished) => finished.task.process,
+        }
+    }
+}
+
 /// The card as its accelerator's environment.
 pub(super) struct CardEnv<'a, P> {
     /// Environment of the card.
@@ -48,8 +58,8 @@ impl<P: Ports> Env for CardEnv<'_, P> {
         push_back_frugally(self.work, Work::Finished(finished));
     }
 
-    fn found(&mut self, mistake: String) {
-        self.ports.found(mistake);
+    fn found(&mut self, process: u32, mistake: String) {
+        self.ports.found(process, mistake);
     }
 
     fn print(&mut self, printed: Printed) {
@@ -60,9 +70,9 @@ impl<P: Ports> Env for CardEnv<'_, P> {
         self.ports.tracing()
     }
 
-    fn slice(&mut self, HandlerSlice { hpu, start, end, name, packet }: HandlerSlice<'_>) {
+    fn slice(&mut self, HandlerSlice { process, hpu, start, end, name, packet }: HandlerSlice<'_>) {
         let bytes = packet.map(|(_, packet)| u64::from(packet.payload_bytes()));
         let packet = packet.map(|(message, packet)| PacketId { message, offset: packet.offset });
-        self.ports.slice(Slice { track: Track::Hpu(hpu), start, end, name, packet, bytes });
+        self.ports.slice(Slice { track: Track::Hpu { process, hpu }, start, end, name, packet, bytes });
     }
 }

@@ -41,9 +41,11 @@ impl Spin {
         }
     }
 
-    /// Returns the next work item that the accelerator queued. The card empties the queue after each event.
-    pub fn next_work(&mut self) -> Option<Work> {
-        self.work.pop_front()
+    /// Returns the next work item that the accelerator queued, if it is for this process. The card empties the queue after
+    /// each event.
+    pub fn next_work(&mut self, process: u32) -> Option<Work> {
+        let is_for_process = self.work.front().is_some_and(|work| work.process() == process);
+        if is_for_process { self.work.pop_front() } else { None }
     }
 
     /// Releases memory that an idle card does not need.

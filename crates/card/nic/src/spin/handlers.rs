@@ -3,21 +3,15 @@
 //! B.3–B.5).
 
 use abi::portals::NiFail;
-use accel::{Failure, Finished, HandlerError, Input, MessageHeader, MessageKind, Outcome, Role, Share, Task};
+use accel::{Failure, Finished, HandlerError, Input, MessageHeader, MessageKind, Outcome, Role, Task};
 
 use super::handler_state::Spin;
-use super::verdict::{Completion, FirstError, MessageVerdict, fail_code};
+use super::verdict::{Completion, FirstError, MessageVerdict, Owner, SpinMessage, fail_code};
 use crate::drops::DropReason;
 use crate::message::{Packet, Request, RequestKind};
 use crate::pipeline::{Pipeline, RxMessage};
 use crate::portals::InternalError;
 use crate::ports::Ports;
-
-/// Returns tenant and entitlement of the messages of a portal table entry: all weigh the same, and a strict scheduler
-/// prefers lower entries.
-fn tenant(pt_index: u32) -> (u32, Share) {
-    (pt_index, Share { weight: 1, priority: u8::MAX - pt_index.min(u8::MAX.into()) as u8 })
-}
 
 impl Spin {
     /// Handles an arrived packet of a message with handlers.
@@ -118,7 +112,8 @@ impl Spin {
         ports: &mut impl Ports,
     ) -> Result<(), InternalError> {
         let (message, length) = (rx.header.id, rx.header.data_length());
-        let handlers = rx.spin()?.handlers.set.clone();
+        let SpinMessage { handlers, owner, .. } = rx.spin()?;
+        let (handlers, Owner { process, tenant, share }) = (handlers.set.clone(), *owner);
         let role = match input {
             Input::Header(_) => Role::Header,
             Input::Payload => Role::Payload,
@@ -126,8 +121,7 @@ impl Spin {
         };
         let handler = handlers.get(role).cloned().ok_or(InternalError::WrongKind(message))?;
         let end_of_message = packet.is_none_or(|packet| packet.offset + u64::from(packet.length) >= length);
-        let (tenant, share) = tenant(rx.request()?.0.pt_index);
-        let task = Task { message, handlers, handler, input, packet, end_of_message, tenant, share };
+        let task = Task { message, process, handlers, handler, input, packet, end_of_message, tenant, share };
         self.call(ports, |accelerator, env| accelerator.offer(task, env))
     }
 

@@ -6,6 +6,7 @@ use std::ops::{Deref, DerefMut};
 use std::rc::Rc;
 
 use accel::Accelerator;
+use accel::sc17::Quota;
 
 use crate::accelerator::CardModel;
 
@@ -23,6 +24,11 @@ impl LazyAccelerator {
             None => OnceCell::new(),
         };
         LazyAccelerator { model, made }
+    }
+
+    /// Creates the accelerator for processes that share it with these quotas.
+    pub fn divide(&mut self, quotas: &[Quota]) {
+        self.made = OnceCell::from(self.model.divided(quotas));
     }
 
     /// Returns the accelerator, if it has been used.

@@ -24,4 +24,4 @@ mod verdict;
 pub use env::Work;
 pub use handler_state::Spin;
 pub use transfer::HostTransfer;
-pub use verdict::SpinMessage;
+pub use verdict::{Owner, SpinMessage};

@@ -4,7 +4,7 @@
 use std::rc::Rc;
 
 use abi::portals::NiFail;
-use accel::{Failure, Packet, Role};
+use accel::{Failure, Packet, Role, Share};
 
 use crate::drops::DropReason;
 use crate::handlers::Handlers;
@@ -20,6 +20,8 @@ pub struct SpinMessage {
     pub error: Option<FirstError>,
     /// Handlers of the entry.
     pub(super) handlers: Rc<Handlers>,
+    /// Process and tenant of the entry.
+    pub(super) owner: Owner,
     /// True if payload handlers run: only for puts. Data of gets passes no handler (sPIN §5.4), and the card executes
     /// atomics.
     pub(super) has_payload_handler: bool,
@@ -41,6 +43,17 @@ pub struct SpinMessage {
     pub(super) flow_control: bool,
     /// State of the completion handler.
     pub(super) completion: Completion,
+}
+
+/// Process and tenant of a message's handlers.
+#[derive(Clone, Copy, Debug)]
+pub struct Owner {
+    /// Index of the process among those that share the card.
+    pub process: u32,
+    /// Tenant.
+    pub tenant: u32,
+    /// Entitlement of the tenant.
+    pub share: Share,
 }
 
 /// Processing of a message's packets.
@@ -78,7 +91,7 @@ pub struct FirstError {
 
 impl SpinMessage {
     /// Creates the state of a message that was just matched.
-    pub fn new(handlers: Rc<Handlers>, kind: RequestKind) -> Box<SpinMessage> {
+    pub fn new(handlers: Rc<Handlers>, kind: RequestKind, owner: Owner) -> Box<SpinMessage> {
         let has = |role| handlers.set.get(role).is_some();
         Box::new(SpinMessage {
             pending: false,
@@ -86,6 +99,7 @@ impl SpinMessage {
             has_payload_handler: has(Role::Payload) && kind == RequestKind::Put,
             verdict: if has(Role::Header) { MessageVerdict::Open } else { MessageVerdict::Process },
             handlers,
+            owner,
             waiting: Vec::new(),
             running: 0,
             transfers: 0,

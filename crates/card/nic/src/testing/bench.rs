@@ -240,7 +240,7 @@ impl<S: Surroundings> Ports for BenchPorts<'_, S> {
 
     fn dropped(&mut self, _: DropReason, _: Drops) {}
 
-    fn found(&mut self, _: String) {}
+    fn found(&mut self, _: u32, _: String) {}
 
     fn print(&mut self, printed: Printed) {
         self.around.warned(printed.at, self.node, printed.text);

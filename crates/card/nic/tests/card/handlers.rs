@@ -82,7 +82,7 @@ fn duration(rig: &Rig, name: &str) -> u64 {
 /// Returns HPU, start and end in ps of each time that a handler occupied an HPU.
 fn stays(rig: &Rig, name: &str) -> Vec<(u32, u64, u64)> {
     let stay = |(track, start, end): (Track, Time, Time)| match track {
-        Track::Hpu(hpu) => (hpu, start.as_ps(), end.as_ps()),
+        Track::Hpu { hpu, .. } => (hpu, start.as_ps(), end.as_ps()),
         other => panic!("{name} ran on {other:?}"),
     };
     rig.around.named(name).into_iter().map(stay).collect()

@@ -5,11 +5,11 @@ use std::rc::Rc;
 
 use abi::portals::{self as ptl, AckReq, EventKind, List, Md, NiFail, Process, StatusRegister, md, ni};
 use nic::testing::packets::{header, packets, put};
-use nic::testing::{Recorder, any_entry};
-use nic::{AtomicSpec, Body, DropReason, Header, Partition, Request, RequestKind, Response, Target};
+use nic::testing::{Bench, Recorder, any_entry};
+use nic::{AtomicSpec, Body, DropReason, Header, Member, Partition, Request, RequestKind, Response, Target};
 use sim::Time;
 
-use crate::rig::{NI, Rig, cards};
+use crate::rig::{NI, Rig, cards, machine};
 
 const START: u64 = 0x10_0000;
 
@@ -17,9 +17,9 @@ const START: u64 = 0x10_0000;
 fn two_jobs() -> Rig {
     let mut rig = cards(4, &[], Recorder::connected(Time::from_ns(100)));
     for (nodes, uid) in [(vec![0, 2], 7), (vec![3, 1], 8)] {
-        let partition = Rc::new(Partition::new(nodes.clone(), 1));
-        for (nid, node) in nodes.into_iter().enumerate() {
-            rig.cards[node as usize].portals_mut().join(&partition, nid as u32, uid);
+        let partition = Rc::new(Partition::new(nodes.iter().map(|node| vec![*node]).collect(), 4));
+        for (nid, node) in (0..).zip(nodes) {
+            rig.cards[node as usize].portals_mut().join(Member::alone(&partition, nid), uid);
         }
     }
     rig
@@ -27,6 +27,45 @@ fn two_jobs() -> Rig {
 
 fn fail(raw: u8) -> NiFail {
     *NiFail::ALL.iter().map(|(fail, _)| fail).find(|fail| **fail as u8 == raw).unwrap()
+}
+
+/// Nid and pid name a process where a node has several (Portals 4.3 §2.2).
+#[test]
+fn processes_of_a_node_have_different_pids() {
+    let mut rig = Bench::new(&machine(&[]), 3, 0, Recorder::connected(Time::from_ns(100)));
+    let partition = Rc::new(Partition::new(vec![vec![0, 1], vec![2]], 2));
+    for (process, (nid, index)) in [(0, 0), (0, 1), (1, 0)].into_iter().enumerate() {
+        let member = Member { index, ..Member::alone(&partition, nid) };
+        rig.cards[process].portals_mut().join(member, 7);
+    }
+    let options = ni::MATCHING | ni::PHYSICAL;
+    let mut open = |process: usize, pid| {
+        let opened = rig.cards[process].portals_mut().ni_init(ptl::IFACE_DEFAULT, options, pid, None);
+        opened.map(|(ni, _)| ni)
+    };
+    // The second process has pid 2 by default, so the first one cannot choose it; 9 is free.
+    assert_eq!(open(0, 2), Err(ptl::ReturnCode::PidInUse));
+    let first = open(0, 9);
+    assert_eq!(open(1, 9), Err(ptl::ReturnCode::PidInUse));
+    let interfaces = [first, open(1, ptl::ID_ANY), open(2, ptl::ID_ANY)].map(Result::unwrap);
+    let ids = [0, 1, 2].map(|process| rig.cards[process].portals_mut().physical_id(interfaces[process]).unwrap());
+    assert_eq!(ids, [(0, 9), (0, 2), (1, 1)].map(|(nid, pid)| Process { nid, pid }));
+    for process in 0..3 {
+        rig.portal(process, interfaces[process], 0, 0, ptl::EQ_NONE);
+        rig.append(process, interfaces[process], List::Priority, any_entry(START, 4096, ptl::me::EVENT_LINK_DISABLE));
+    }
+    let eq = rig.cards[2].portals_mut().eq_alloc(interfaces[2], 8).unwrap();
+    let options = md::EVENT_SEND_DISABLE;
+    let md = Md { start: START, length: 64, options, eq_handle: eq, ct_handle: ptl::CT_NONE, pad: 0 };
+    let md = rig.bind(2, interfaces[2], md);
+    rig.around.fill(2, START, 64);
+    for (pid, wanted) in [(9, NiFail::Ok), (2, NiFail::Ok), (2, NiFail::Ok), (1, NiFail::Undeliverable)] {
+        rig.put(2, md, 8, AckReq::Ack, Target { process: Process { nid: 0, pid }, ..target(0) });
+        rig.run();
+        let fails: Vec<_> = rig.events(2, eq).iter().map(|event| fail(event.ni_fail_type)).collect();
+        assert_eq!(fails, [wanted], "pid {pid}");
+    }
+    assert_eq!([0, 1, 2].map(|process| rig.around.written(process)), [8, 16, 0]);
 }
 
 /// A program that forges packets, as a fault of another card might.

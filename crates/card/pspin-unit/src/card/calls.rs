@@ -73,8 +73,9 @@ impl Hpus {
                 let hpu = self.gid(id);
                 let task = self.hpu(id).own.task;
                 if let Some(entry) = task.and_then(|task| self.environment.tasks.get(task)) {
-                    let (handler, at) = (entry.task.handler.name.clone(), self.environment.clock.time(now.0));
-                    self.environment.printed.push((now, Printed { hpu, handler, at, text }));
+                    let (process, handler) = (entry.task.process, entry.task.handler.name.clone());
+                    let at = self.environment.clock.time(now.0);
+                    self.environment.printed.push((now, Printed { process, hpu, handler, at, text }));
                 }
                 self.answer(id, register + self.environment.print_cycles, 0);
             }

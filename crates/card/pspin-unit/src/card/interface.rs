@@ -5,7 +5,6 @@ use std::rc::Rc;
 
 use sim::Time;
 
-use super::place::Places;
 use super::queues::Queues;
 use super::{Card, Waiting, pad, slot_bytes, unit};
 use crate::memory::{Arena, Place};
@@ -17,6 +16,9 @@ use accel::{CommandId, Reply};
 use accel::{MessageId, Packet, Task};
 
 impl Accelerator for Card {
+    /// A card with this unit has one process (`CardModel::is_divisible` of the crate `nic`).
+    fn serve(&mut self, _: u32) {}
+
     fn load(&mut self, program: Rc<CardProgram>) -> Result<(), ImageError> {
         let device = &program.device().program;
         let (code, data) = (device.program_segment(), device.data_segment());
@@ -36,7 +38,7 @@ impl Accelerator for Card {
         let new = unit(self.layout.config(), self.clock, print_cycles);
         let old = std::mem::replace(&mut self.unit, new);
         self.unit.cores_mut().succeed(old.into_cores());
-        self.places = Places::new(&self.layout);
+        self.places.clear(&self.layout);
         self.queues = Queues::new(self.layout.config());
         self.buffers.clear();
         self.stored.clear();
@@ -199,11 +201,15 @@ impl Accelerator for Card {
         Ok(())
     }
 
-    fn profile(&self) -> Profile {
+    fn memory_peak(&self, _: u32) -> u64 {
+        self.places.peak()
+    }
+
+    fn profile(&self, _: u32) -> Profile {
         Profile::new()
     }
 
-    fn busy(&self) -> Time {
+    fn busy(&self, _: u32) -> Time {
         self.clock.time(self.busy)
     }
 }

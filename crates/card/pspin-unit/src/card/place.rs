@@ -57,6 +57,8 @@ pub struct Places {
     scratchpads: Vec<Allocator>,
     /// L2 handler memory after the program's static data.
     handler: Option<Allocator>,
+    /// Peak number of allocated bytes.
+    peak: u64,
 }
 
 impl Places {
@@ -65,7 +67,7 @@ impl Places {
         let unit = &layout.config;
         let first = unit.cluster.runtime + unit.cluster.packet_buffer;
         let scratchpad = |cluster| Allocator::new(Arena::start(Place::L1(cluster)) + first, layout.scratchpad);
-        Places { scratchpads: (0..unit.units.clusters as u16).map(scratchpad).collect(), handler: None }
+        Places { scratchpads: (0..unit.units.clusters as u16).map(scratchpad).collect(), handler: None, peak: 0 }
     }
 
     /// Makes L2 handler memory after a program's `data` bytes of static data available.
@@ -80,6 +82,13 @@ impl Places {
     /// # Errors
     /// If the length is 0, or no memory has room.
     pub fn allocate(&mut self, length: u64) -> Result<Rc<HpuMemory>, AllocationError> {
+        let piece = self.find(length)?;
+        let used = self.scratchpads.iter().chain(&self.handler).map(|allocator| u64::from(allocator.used()));
+        self.peak = self.peak.max(used.sum());
+        Ok(piece)
+    }
+
+    fn find(&mut self, length: u64) -> Result<Rc<HpuMemory>, AllocationError> {
         let mut order: Vec<&mut Allocator> = self.scratchpads.iter_mut().collect();
         order.sort_by_key(|scratchpad| scratchpad.used());
         let mut refusal = AllocationError::Full(length);
@@ -94,6 +103,16 @@ impl Places {
 }
 
 impl Places {
+    /// Forgets all pieces.
+    pub fn clear(&mut self, layout: &Layout) {
+        *self = Places { peak: self.peak, ..Places::new(layout) };
+    }
+
+    /// Returns the peak number of allocated bytes.
+    pub fn peak(&self) -> u64 {
+        self.peak
+    }
+
     /// Returns true if an address is in memory that programs share: HPU memory or static data.
     pub fn has(&self, address: u32) -> bool {
         let in_l2 = (Arena::start(Place::Handler)..Arena::start(Place::Packet)).contains(&address);

@@ -180,6 +180,42 @@ fn a_hostile_job_reaches_nothing_of_another() {
     }
 }
 
+#[test]
+fn processes_of_a_job_may_be_killed() {
+    let alltoall = plain("alltoall");
+    let file = jobs_file(
+        "killed",
+        &(job("a", &alltoall, "9000", "ranks = 3\nfail = [\"1@300ns\"]\nnodes = [4, 0, 2]")
+            + &job("b", &alltoall, "9000", "ranks = 2")),
+    );
+    let (run, report) = run(&["--jobs", file.to_str().unwrap()]);
+    assert_eq!(run.status, 1, "{}", run.err);
+    assert!(run.err.contains("rank 1 of job a: its process is killed at 300.000 ns"), "{}", run.err);
+    let hows: Vec<&Value> = report["jobs"].as_array().unwrap().iter().map(|job| &job["end"]["how"]).collect();
+    assert_eq!(hows, ["deadlock", "finished"]);
+    assert_eq!(report["failures"]["deaths"][0], json!({ "rank": 0, "at_ps": 300_000, "victim": "process" }));
+}
+
+#[test]
+fn recorded_computation_makes_runs_of_jobs_equal() {
+    let alltoall = plain("alltoall");
+    let jobs = job("a", &alltoall, "9000", "ranks = 2") + &job("b", &alltoall, "900", "ranks = 2\nnodes = [0, 1]");
+    let file = jobs_file("computing", &jobs);
+    let times = scratch().join("computing.json");
+    let once = |how: &str| {
+        let compute = format!("{how}:{}", times.display());
+        let (run, report) = run(&["--compute", &compute, "--jobs", file.to_str().unwrap()]);
+        assert_eq!(run.status, 0, "{}", run.err);
+        (run.out, report)
+    };
+    let (_, recorded) = once("record");
+    let first = once("perf");
+    assert_eq!(first.1, recorded);
+    assert_eq!(once("perf"), first);
+    let (_, free) = run(&["--jobs", file.to_str().unwrap()]);
+    assert_ne!(free["rank_end_ps"], recorded["rank_end_ps"]);
+}
+
 /// The run is the same in each detail, whatever the other jobs are.
 #[test]
 fn runs_of_jobs_are_equal() {

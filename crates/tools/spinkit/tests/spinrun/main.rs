@@ -23,6 +23,7 @@ mod p4spin_times;
 mod portals;
 mod pspin;
 mod refusals;
+mod shared;
 mod start;
 mod switches;
 mod times;

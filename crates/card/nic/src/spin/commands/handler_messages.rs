@@ -220,7 +220,7 @@ impl Spin {
         }
         let portal = interface.portals.get(entry.pt_index as usize).and_then(Option::as_ref).ok_or_else(gone)?;
         let place = interface.locate(message.target);
-        let place = place.map(|place| portals.node_of(place.nid)).filter(|node| *node < portals.nodes);
+        let place = place.map(|place| portals.find(place)).filter(|node| *node < portals.nodes);
         let (is_logical, map) = (interface.logical(), interface.map.as_deref());
         let target = place.ok_or_else(|| nobody(command, message.target, is_logical, map, portals.reachable()))?;
         let (pt_index, initiator, region) = (entry.pt_index, portals.identity(interface), entry.region.clone());
