@@ -12,7 +12,7 @@ set first [get_cells -hierarchical -filter {NAME =~ */meta_q_reg*}]
 set_max_delay -datapath_only -from $codes -to $first $least
 set_bus_skew -from $codes -to $first $least
 
-set entries [get_cells -hierarchical -filter {NAME =~ */entries_q_reg* && PARENT =~ *}]
+set entries [get_cells -hierarchical -filter {NAME =~ */entries_q_reg*}]
 set_max_delay -datapath_only -from [get_clocks -of_objects [get_ports clk_i]] -through $entries \
     -to [get_clocks -of_objects [get_ports unit_clk_i]] $unit_period
 set_max_delay -datapath_only -from [get_clocks -of_objects [get_ports unit_clk_i]] -through $entries \

@@ -45,5 +45,5 @@ def test_constraints_name_existing_objects(name: str) -> None:
     assert ports
     assert all(re.search(rf"^  input .*\b{port},", nic, re.MULTILINE) for port in ports)
     registers = re.findall(r"(\w+_q)_reg", text)
-    assert all(re.search(rf"\b{register} *(<=|,|\[)", sources) for register in registers), registers
+    assert all(re.search(rf"\b{register} *(<=|[,}}[])", sources) for register in registers), registers
     assert all(re.search(rf"\b{instance} \(", sources) for instance in re.findall(r"\bu_\w+", text))
