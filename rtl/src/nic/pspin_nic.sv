@@ -215,17 +215,38 @@ module pspin_nic
     .r_data_o (unit_rx)
   );
 
+  // The short last beat of a frame arrives while a full one leaves part by part.
+  logic         bypass_valid, bypass_take, bypass_last, bypass_bad;
+  logic [511:0] bypass_data;
+  logic [63:0]  bypass_keep;
+  logic [1:0]   unused_count;
+
+  pspin_fifo #(
+    .Width(512 + 64 + 2),
+    .Depth(2)
+  ) u_bypass (
+    .clk_i,
+    .rst_ni (rst_n),
+    .valid_i(rx_valid && !for_unit),
+    .ready_o(to_bypass_ready),
+    .data_i ({rx.data, rx.keep, rx.last, rx.is_bad}),
+    .valid_o(bypass_valid),
+    .ready_i(bypass_take),
+    .data_o ({bypass_data, bypass_keep, bypass_last, bypass_bad}),
+    .count_o(unused_count)
+  );
+
   pspin_nic_narrow #(
     .Width(Width)
   ) u_bypass_rx (
     .clk_i,
     .rst_ni (rst_n),
-    .valid_i(rx_valid && !for_unit),
-    .ready_o(to_bypass_ready),
-    .data_i (rx.data),
-    .keep_i (rx.keep),
-    .last_i (rx.last),
-    .user_i (rx.is_bad),
+    .valid_i(bypass_valid),
+    .ready_o(bypass_take),
+    .data_i (bypass_data),
+    .keep_i (bypass_keep),
+    .last_i (bypass_last),
+    .user_i (bypass_bad),
     .valid_o(bypass_rx_valid_o),
     .ready_i(bypass_rx_ready_i),
     .data_o (bypass_rx_data_o),
@@ -648,6 +669,6 @@ module pspin_nic
 
   // A card with one port ignores the destination node, and the sender marks no packet as bad.
   logic unused;
-  assign unused = ^{wide_dest, host_user, tx_user};
+  assign unused = ^{wide_dest, host_user, tx_user, unused_count};
 
 endmodule

@@ -125,7 +125,7 @@ def test_frames_that_are_bad_or_too_long_leave_no_trace() -> None:
 @pytest.mark.parametrize(("width", "clocks"), [(512, clocks) for clocks in CLOCKS] + [(64, (6, 14)), (64, (14, 6))])
 def test_line_rate(tmp_path: Path, width: int, clocks: tuple[int, int]) -> None:
     """A capture in bursts at line rate: every frame is answered or bypasses the unit. A burst with a message for each
-    queue never makes the network wait if the unit has the faster clock and 512 bits."""
+    queue never makes the network wait if the unit's clock carries its rate."""
     rng = random.Random(SEED)
     frames, answers, for_host = [], [], []
     for number in range(3 * QUEUES):
@@ -145,7 +145,7 @@ def test_line_rate(tmp_path: Path, width: int, clocks: tuple[int, int]) -> None:
     assert [frame for _, frame in pcap.read(host)] == for_host
     assert (result.count("matched"), result.count("bypassed")) == (len(answers), len(for_host))
     assert result.count("dropped") == result.count("faulted") == 0
-    if width == 512 and clocks[1] <= clocks[0]:
+    if width * clocks[1] <= 512 * clocks[0]:
         assert result.count("stalls") == 0
 
 
