@@ -336,18 +336,36 @@ package pspin_pkg;
     return ((32'(data.address[5:0]) + (data.size == '0 ? 32'd0 : data.size - 1'b1)) >> 6) + 1'b1;
   endfunction
 
-  // Rule for packets of the network that the unit processes (pspin_nic_flows).
+  // Rule of a NIC: a 32-bit word of the first 64 bytes of a frame, big-endian and masked, lies in a range.
   typedef struct packed {
-    logic                    is_used;
-    logic [7:0]              protocol;           // protocol of IPv4: 1 is ICMP, 17 is UDP
-    logic                    has_port;           // UDP, TCP: only this destination port
-    logic [15:0]             port;
-    logic                    has_address;        // only this destination address
-    logic [31:0]             address;
-    logic [ContextWidth-1:0] execution_context;
-    logic [15:0]             packets;            // packets of a message: 1 for single-packet messages
-    logic [SizeWidth-1:0]    transfer;           // maximum bytes of a packet copied to L1
+    logic [3:0]  word;
+    logic [31:0] mask;
+    logic [31:0] first;
+    logic [31:0] last;
   } nic_rule_t;
+
+  // Combination of the rules of a ruleset before the last one.
+  typedef enum logic [1:0] {
+    NicUnused,
+    NicAll,
+    NicAny
+  } nic_mode_e;
+
+  // Verdict of a NIC about a packet for the unit.
+  typedef struct packed {
+    logic [7:0]              ruleset;
+    logic                    eom;                // the packet ends its message
+    logic [ContextWidth-1:0] execution_context;
+    logic [SizeWidth-1:0]    transfer;           // maximum bytes of the packet copied to L1
+  } nic_match_t;
+
+  // Access of a NIC's driver to a memory of the unit, up to a beat.
+  typedef struct packed {
+    logic         is_write;
+    logic [31:0]  address;
+    logic [6:0]   bytes;     // written ones, from the first on
+    logic [511:0] data;
+  } nic_window_t;
 
   // Engine of a command.
   function automatic engine_e engine_of(command_e kind);

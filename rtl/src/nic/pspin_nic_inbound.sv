@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Inbound engine of a NIC (PsPIN III-A, Flow 1): writes packets of the network into the packet buffer, requests
-// handlers from the unit, and frees packets when the unit finishes. Packets without a matching rule go to the host.
+// handlers from the unit, and frees packets when the unit finishes.
 //
 // A packet holds a slot of the packet buffer from its first beat on, and a message number from its last one on, so that
 // a bad or long packet leaves no trace. Its request follows WriteCycles + 1 cycles after its last beat is accepted,
@@ -11,37 +11,26 @@
 module pspin_nic_inbound
   import pspin_pkg::*;
 #(
-  parameter int unsigned Rules       = 4,
+  parameter int unsigned Rulesets    = 4,
   parameter int unsigned Slots       = 64,
   parameter int unsigned SlotBytes   = 2048,           // largest packet; a multiple of a beat
   parameter logic [31:0] SlotsAt     = 32'h1C40_0000,  // address in the packet buffer
   parameter int unsigned MessageIds  = 64,             // at most the unit's number of queues
   parameter int unsigned WriteCycles = 4,
-  localparam int unsigned RuleWidth = Rules > 1 ? $clog2(Rules) : 1
+  localparam int unsigned SetWidth = Rulesets > 1 ? $clog2(Rulesets) : 1
 ) (
   input  logic                 clk_i,
   input  logic                 rst_ni,
 
-  // From the driver.
-  input  logic                 rule_write_i,
-  input  logic [RuleWidth-1:0] rule_index_i,
-  input  nic_rule_t            rule_i,
-
-  // From the network: AXI-Stream, byte 0 first. user marks a bad packet with its last beat.
+  // From the network: AXI-Stream, byte 0 first, with the verdict of pspin_nic_match in each beat. user marks a bad
+  // packet with its last beat.
   input  logic                 rx_valid_i,
   output logic                 rx_ready_o,
   input  logic [511:0]         rx_data_i,
   input  logic [63:0]          rx_keep_i,
   input  logic                 rx_last_i,
   input  logic                 rx_user_i,
-
-  // To the host: packets without a matching rule.
-  output logic                 other_valid_o,
-  input  logic                 other_ready_i,
-  output logic [511:0]         other_data_o,
-  output logic [63:0]          other_keep_o,
-  output logic                 other_last_o,
-  output logic                 other_user_o,
+  input  nic_match_t           rx_match_i,
 
   // To the unit: beats of packets, requests, and finished packets.
   output logic                 write_valid_o,
@@ -54,9 +43,8 @@ module pspin_nic_inbound
   output logic                 feedback_ready_o,
   input  feedback_t            feedback_i,
 
-  // To counters, in the cycle of a packet's last beat: stored for the unit, sent to the host, or dropped.
+  // To counters, in the cycle of a packet's last beat: stored for the unit, or dropped.
   output logic                 stored_o,
-  output logic                 other_o,
   output logic                 dropped_o,
   output logic                 empty_o           // nothing inside, and the unit has no packet
 );
@@ -81,6 +69,7 @@ module pspin_nic_inbound
     logic [63:0]  keep;
     logic         last;
     logic         is_bad;
+    nic_match_t   match;
   } beat_t;
 
   beat_t      beat;
@@ -95,7 +84,7 @@ module pspin_nic_inbound
     .rst_ni,
     .valid_i(rx_valid_i),
     .ready_o(rx_ready_o),
-    .data_i ({rx_data_i, rx_keep_i, rx_last_i, rx_user_i}),
+    .data_i ({rx_data_i, rx_keep_i, rx_last_i, rx_user_i, rx_match_i}),
     .valid_o(beat_valid),
     .ready_i(beat_take),
     .data_o (beat),
@@ -106,37 +95,25 @@ module pspin_nic_inbound
   // Flows, slots and numbers //
   //////////////////////////////
 
-  logic                    match, packet_valid, packet_eom, packet_take;
-  logic [RuleWidth-1:0]    match_rule, rule, rule_q;
+  logic                    packet_valid, packet_take;
   logic [IdWidth-1:0]      packet_message, id, done_id;
-  logic [ContextWidth-1:0] packet_context;
-  logic [SizeWidth-1:0]    packet_transfer;
   logic                    id_valid, id_take, id_give, slot_valid;
   logic [PlaceWidth-1:0]    slot;
 
   pspin_nic_flows #(
-    .Rules  (Rules),
-    .IdWidth(IdWidth)
+    .Rulesets(Rulesets),
+    .IdWidth (IdWidth)
   ) u_flows (
     .clk_i,
     .rst_ni,
-    .rule_write_i,
-    .rule_index_i,
-    .rule_i,
-    .header_i         (beat.data),
-    .keep_i           (beat.keep),
-    .match_o          (match),
-    .match_rule_o     (match_rule),
-    .packet_rule_i    (rule),
-    .packet_take_i    (packet_take),
-    .packet_valid_o   (packet_valid),
-    .packet_message_o (packet_message),
-    .packet_eom_o     (packet_eom),
-    .packet_context_o (packet_context),
-    .packet_transfer_o(packet_transfer),
-    .id_valid_i       (id_valid),
-    .id_take_o        (id_take),
-    .id_i             (id)
+    .packet_set_i    (SetWidth'(beat.match.ruleset)),
+    .packet_eom_i    (beat.match.eom),
+    .packet_take_i   (packet_take),
+    .packet_valid_o  (packet_valid),
+    .packet_message_o(packet_message),
+    .id_valid_i      (id_valid),
+    .id_take_o       (id_take),
+    .id_i            (id)
   );
 
   pspin_nic_pool #(
@@ -168,46 +145,21 @@ module pspin_nic_inbound
   // Packets //
   /////////////
 
-  typedef enum logic [1:0] {
-    ToUnit,
-    ToHost,
-    Dropped  // remainder of a packet that is too long
-  } way_e;
-
-  way_e                 way, way_q;
+  // The remainder of a packet that is bad or too long is not written.
+  logic                 drops, drops_q;
   logic                 is_first_q, has_room, waiting_ready;
   logic [BeatWidth-1:0] index, index_q;
   logic [SizeWidth-1:0] size;
   her_t                 her;
 
   assign index = is_first_q ? '0 : index_q;
-  assign rule  = is_first_q ? match_rule : rule_q;
-
-  always_comb begin
-    way = way_q;
-    if (is_first_q) way = match ? ToUnit : ToHost;
-    // Stop writing a packet that is bad or exceeds its slot.
-    if (way == ToUnit && (index == BeatWidth'(Beats) || (beat.last && beat.is_bad))) way = Dropped;
-  end
+  assign drops = (!is_first_q && drops_q) || index == BeatWidth'(Beats) || (beat.last && beat.is_bad);
 
   // The last beat needs room for the request, and a message.
-  assign has_room       = slot_valid && (!beat.last || (waiting_ready && packet_valid));
-  assign write_valid_o  = beat_valid && way == ToUnit && has_room;
-  assign other_valid_o = beat_valid && way == ToHost;
-  assign packet_take    = write_valid_o && write_ready_i && beat.last;
-
-  always_comb begin
-    unique case (way)
-      ToUnit:  beat_take = has_room && write_ready_i;
-      ToHost:  beat_take = other_ready_i;
-      default: beat_take = 1'b1;
-    endcase
-  end
-
-  assign other_data_o = beat.data;
-  assign other_keep_o = beat.keep;
-  assign other_last_o = beat.last;
-  assign other_user_o = beat.is_bad;
+  assign has_room      = slot_valid && (!beat.last || (waiting_ready && packet_valid));
+  assign write_valid_o = beat_valid && !drops && has_room;
+  assign packet_take   = write_valid_o && write_ready_i && beat.last;
+  assign beat_take     = drops || (has_room && write_ready_i);
 
   always_comb begin
     write_o.address = SlotsAt + 32'(slot) * SlotBytes + 32'(index) * BeatBytes;
@@ -222,15 +174,13 @@ module pspin_nic_inbound
 
   always_ff @(posedge clk_i) begin
     if (beat_valid && beat_take) begin
-      way_q   <= way;
-      rule_q  <= rule;
-      index_q <= index + BeatWidth'(way == ToUnit);
+      drops_q <= drops;
+      index_q <= index + BeatWidth'(!drops);
     end
   end
 
   assign stored_o  = packet_take;
-  assign other_o   = other_valid_o && other_ready_i && beat.last;
-  assign dropped_o = beat_valid && way == Dropped && beat.last;
+  assign dropped_o = beat_valid && drops && beat.last;
 
   //////////////
   // Requests //
@@ -240,12 +190,12 @@ module pspin_nic_inbound
 
   always_comb begin
     her.message           = 32'(packet_message);
-    her.flow              = 32'(rule);
-    her.eom               = packet_eom;
+    her.flow              = 32'(beat.match.ruleset);
+    her.eom               = beat.match.eom;
     her.address           = SlotsAt + 32'(slot) * SlotBytes;
     her.size              = size;
-    her.transfer          = size < packet_transfer ? size : packet_transfer;
-    her.execution_context = packet_context;
+    her.transfer          = size < beat.match.transfer ? size : beat.match.transfer;
+    her.execution_context = beat.match.execution_context;
     her.user              = 32'(slot);
   end
 
@@ -293,7 +243,7 @@ module pspin_nic_inbound
                    - UsedWidth'(feedback_valid_i && done_id == IdWidth'(i));
       end
       if (id_give) ended_q[done_id] <= 1'b0;
-      if (packet_take && packet_eom) ended_q[packet_message] <= 1'b1;
+      if (packet_take && beat.match.eom) ended_q[packet_message] <= 1'b1;
       all_q <= all_q + UsedWidth'(packet_take) - UsedWidth'(feedback_valid_i);
     end
   end

@@ -1,20 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-// Plays the network, the host's memory and the driver of nic_shell, controlled by lines of standard input:
+// Plays the network, the plain NIC, the host's memory and the driver of pspin_nic, controlled by lines of standard input:
 //
 //   set ADDRESS VALUE       writes a register            get NAME ADDRESS    reads one
-//   load ADDRESS BYTES      writes a memory of the unit  dump NAME ADDRESS   reads a beat of it
 //   memory ADDRESS BYTES    host memory                  peek NAME ADDRESS SIZE
-//   rule INDEX BITS         a rule of the card           pace SEED PERCENT   how often each side of a stream is ready
-//   rx BAD BYTES            a frame from the network     from BYTES          a frame from the host
+//   clocks NIC UNIT         periods of both clocks       pace SEED PERCENT   how often each side of a stream is ready
+//   rx BAD BYTES            a frame from the network     from BYTES          a frame from the plain NIC
 //   boot ADDRESS            until bit 0 of this register is set
-//   play CYCLES             until everything is done  run CYCLES          whatever is left
+//   play STATE CYCLES       until everything is done and bit 0 of the register STATE is set
+//   run CYCLES              whatever is left
 //   reset                   and all is forgotten         waves FILE          writes a waveform from here on
 //
-// Numbers and bytes are hexadecimal, cycles decimal. Prints packets that leave the card: `tx CYCLE BYTES`, `other CYCLE
-// BYTES`; and read values: `NAME VALUE`. The card's counters are printed last.
+// Numbers and bytes are hexadecimal, periods and cycles decimal. A cycle is one of the NIC's clock. Prints packets that
+// leave the card: `tx CYCLE BYTES`, `other CYCLE BYTES`; and read values: `NAME VALUE`. The last ones are counts:
+// `stalls`, cycles in which the network waited for the card, `msi`, and `cycles`.
 #include <algorithm>
 #include <cstdint>
 #include <cstdlib>
+#include <cstring>
 #include <deque>
 #include <functional>
 #include <iostream>
@@ -34,10 +36,11 @@
 namespace {
 
 const size_t BEAT = 64;
+const size_t PORT = sizeof(Vtop::rx_data_i); // bytes of a beat of the network
 using Bytes = std::vector<uint8_t>;
 
 [[noreturn]] void fail(const std::string &why) {
-    std::cerr << "nic_shell: " << why << std::endl;
+    std::cerr << "pspin_nic: " << why << std::endl;
     std::exit(1);
 }
 
@@ -73,27 +76,27 @@ struct Beat {
     unsigned user = 0; // an AXI identifier, or the bad-packet flag
 };
 
+// Ports are words in the byte order of the host.
 template <typename Port> void put(Port &port, const Bytes &data) {
-    for (size_t i = 0; i < BEAT / 4; i++)
-        port[i] = 0;
-    for (size_t i = 0; i < data.size(); i++)
-        port[i / 4] |= static_cast<uint32_t>(data[i]) << i % 4 * 8;
+    std::memset(&port, 0, sizeof(Port));
+    std::memcpy(&port, data.data(), data.size());
 }
 
 template <typename Port> Bytes get(const Port &port, uint64_t keep = ~UINT64_C(0)) {
+    const auto *from = reinterpret_cast<const uint8_t *>(&port);
     Bytes data;
-    for (size_t i = 0; i < BEAT; i++)
+    for (size_t i = 0; i < sizeof(Port); i++)
         if (keep >> i & 1)
-            data.push_back(static_cast<uint8_t>(port[i / 4] >> i % 4 * 8));
+            data.push_back(from[i]);
     return data;
 }
 
-uint64_t keep_of(size_t size) { return size == BEAT ? ~UINT64_C(0) : (UINT64_C(1) << size) - 1; }
+uint64_t keep_of(size_t size) { return size == 64 ? ~UINT64_C(0) : (UINT64_C(1) << size) - 1; }
 
 std::deque<Beat> beats(const Bytes &frame, unsigned user) {
     std::deque<Beat> all;
-    for (size_t at = 0; at < frame.size(); at += BEAT) {
-        const size_t size = std::min(BEAT, frame.size() - at);
+    for (size_t at = 0; at < frame.size(); at += PORT) {
+        const size_t size = std::min(PORT, frame.size() - at);
         const bool last = at + size == frame.size();
         const auto from = frame.begin() + static_cast<std::ptrdiff_t>(at);
         all.push_back({Bytes(from, from + static_cast<std::ptrdiff_t>(size)), keep_of(size), last, last ? user : 0});
@@ -141,16 +144,12 @@ class Card {
             write(number(one), number(two));
         else if (what == "get")
             std::cout << one << " " << hex(read(number(two))) << "\n";
-        else if (what == "load")
-            load(number(one), bytes(two));
-        else if (what == "dump")
-            std::cout << one << " " << hex(dump(number(two))) << "\n";
         else if (what == "memory")
             fill(number(one), bytes(two));
         else if (what == "peek")
             std::cout << one << " " << hex(peek(number(two), number(three))) << "\n";
-        else if (what == "rule")
-            rule(number(one), two);
+        else if (what == "clocks")
+            clocks(std::stoull(one), std::stoull(two));
         else if (what == "pace")
             random.seed(static_cast<unsigned>(number(one))), pace = std::stoul(two);
         else if (what == "rx")
@@ -160,7 +159,7 @@ class Card {
         else if (what == "boot")
             boot(number(one));
         else if (what == "play")
-            play(std::stoull(one));
+            play(number(one), std::stoull(two));
         else if (what == "run")
             for (uint64_t i = std::stoull(one); i > 0; i--)
                 cycle();
@@ -185,6 +184,8 @@ class Card {
     std::unique_ptr<VerilatedVcdC> wave;
 #endif
     uint64_t now = 0;
+    uint64_t nic_period = 2, unit_period = 2; // even
+    uint64_t time = 0, nic_edge = 1, unit_edge = 1;
     unsigned long pace = 100;
     std::minstd_rand random;
     Source rx, from, reads, answers;
@@ -207,11 +208,11 @@ class Card {
             top->rx_last_i = rx.queue.front().last;
             top->rx_user_i = rx.queue.front().user & 1;
         }
-        top->from_valid_i = from.valid(happens());
+        top->bypass_tx_valid_i = from.valid(happens());
         if (from.offers) {
-            put(top->from_data_i, from.queue.front().data);
-            top->from_keep_i = from.queue.front().keep;
-            top->from_last_i = from.queue.front().last;
+            put(top->bypass_tx_data_i, from.queue.front().data);
+            top->bypass_tx_keep_i = from.queue.front().keep;
+            top->bypass_tx_last_i = from.queue.front().last;
         }
         top->host_r_valid_i = reads.valid(happens());
         if (reads.offers) {
@@ -223,37 +224,71 @@ class Card {
         if (answers.offers)
             top->host_b_id_i = answers.queue.front().user & 7;
         top->tx_ready_i = happens();
-        top->other_ready_i = happens();
+        top->bypass_rx_ready_i = happens();
         top->host_aw_ready_i = happens();
         top->host_w_ready_i = happens();
         top->host_ar_ready_i = happens();
-        edge(0);
+        top->msi_ready_i = happens();
+        // The inputs change with the falling edge.
+        nic_edge = time + nic_period / 2;
+        top->clk_i = 0;
+        if (unit_edge == time)
+            flip_unit();
+        settle();
+        unit_edges(nic_edge);
         if (top->rst_ni)
             take();
         if (see)
             see();
-        edge(1);
+        top->clk_i = 1;
+        if (unit_edge == nic_edge)
+            flip_unit();
+        time = nic_edge;
+        settle();
+        unit_edges(time + nic_period - nic_period / 2);
+        time += nic_period - nic_period / 2;
         now++;
     }
 
-    void edge(uint8_t clock) {
-        top->clk_i = clock;
+    void clocks(uint64_t nic, uint64_t unit) {
+        nic_period = nic;
+        unit_period = unit;
+        unit_edge = time + unit / 2;
+    }
+
+    void flip_unit() {
+        top->unit_clk_i = !top->unit_clk_i;
+        unit_edge += unit_period / 2;
+    }
+
+    // Edges of the unit's clock before a time.
+    void unit_edges(uint64_t end) {
+        while (unit_edge < end) {
+            time = unit_edge;
+            flip_unit();
+            settle();
+        }
+    }
+
+    void settle() {
         top->eval();
 #if VM_TRACE
         if (wave)
-            wave->dump(2 * now + clock);
+            wave->dump(time);
 #endif
     }
 
     void take() {
+        counts["stalls"] += rx.offers && !top->rx_ready_o;
+        counts["msi"] += top->msi_valid_o && top->msi_ready_i;
         rx.taken(top->rx_ready_o);
-        from.taken(top->from_ready_o);
+        from.taken(top->bypass_tx_ready_o);
         reads.taken(top->host_r_ready_o);
         answers.taken(top->host_b_ready_o);
         if (top->tx_valid_o && top->tx_ready_i)
             collect("tx", sent, get(top->tx_data_o, top->tx_keep_o), top->tx_last_o);
-        if (top->other_valid_o && top->other_ready_i)
-            collect("other", passed, get(top->other_data_o, top->other_keep_o), top->other_last_o);
+        if (top->bypass_rx_valid_o && top->bypass_rx_ready_i)
+            collect("other", passed, get(top->bypass_rx_data_o, top->bypass_rx_keep_o), top->bypass_rx_last_o);
         if (top->host_aw_valid_o && top->host_aw_ready_i)
             writes.push_back({top->host_aw_addr_o, top->host_aw_id_o});
         if (top->host_w_valid_o && top->host_w_ready_i)
@@ -265,11 +300,6 @@ class Card {
             for (unsigned i = 0; i <= top->host_ar_len_o; i++)
                 reads.queue.push_back({peek(first + i * BEAT, BEAT), 0, i == top->host_ar_len_o, top->host_ar_id_o});
         }
-        counts["stored"] += top->stored_o;
-        counts["other"] += top->other_o;
-        counts["dropped"] += top->dropped_o;
-        counts["sent"] += top->sent_o;
-        counts["from"] += top->from_o;
     }
 
     void collect(const char *name, Bytes &frame, const Bytes &part, bool last) {
@@ -305,14 +335,16 @@ class Card {
         at = 0;
         counts = {};
         top->rst_ni = 0;
-        for (unsigned i = 0; i < 2; i++)
+        for (unsigned i = 0; i < 8; i++)
             cycle([&] {
-                if (top->tx_valid_o || top->other_valid_o || top->host_aw_valid_o || top->host_w_valid_o ||
-                    top->host_ar_valid_o || top->nic_r_valid_o || top->ctrl_b_valid_o || top->ctrl_r_valid_o ||
+                if (top->tx_valid_o || top->bypass_rx_valid_o || top->host_aw_valid_o || top->host_w_valid_o ||
+                    top->host_ar_valid_o || top->msi_valid_o || top->ctrl_b_valid_o || top->ctrl_r_valid_o ||
                     top->irq_o)
                     fail("something is offered in a reset");
             });
         top->rst_ni = 1;
+        for (unsigned i = 0; i < 40; i++)
+            cycle(); // both clocks leave the reset
     }
 
     void fill(uint64_t address, const Bytes &content) {
@@ -347,6 +379,8 @@ class Card {
         top->ctrl_aw_valid_i = top->ctrl_w_valid_i = 1;
         top->ctrl_aw_addr_i = static_cast<uint16_t>(address);
         top->ctrl_w_data_i = static_cast<uint32_t>(value);
+        top->ctrl_w_strb_i = 15;
+        top->ctrl_b_ready_i = 1;
         until(top->ctrl_w_ready_o);
         top->ctrl_aw_valid_i = top->ctrl_w_valid_i = 0;
         until(top->ctrl_b_valid_o);
@@ -354,43 +388,13 @@ class Card {
 
     uint32_t read(uint64_t address) {
         top->ctrl_ar_valid_i = 1;
+        top->ctrl_r_ready_i = 1;
         top->ctrl_ar_addr_i = static_cast<uint16_t>(address);
         until(top->ctrl_ar_ready_o);
         top->ctrl_ar_valid_i = 0;
         uint32_t value = 0;
         until(top->ctrl_r_valid_o, [&] { value = top->ctrl_r_data_o; });
         return value;
-    }
-
-    void load(uint64_t address, const Bytes &content) {
-        top->load_valid_i = 1;
-        top->load_address_i = static_cast<uint32_t>(address);
-        put(top->load_data_i, content);
-        top->load_keep_i = keep_of(content.size());
-        until(top->load_ready_o);
-        top->load_valid_i = 0;
-    }
-
-    Bytes dump(uint64_t address) {
-        top->nic_ar_valid_i = 1;
-        top->nic_ar_addr_i = static_cast<uint32_t>(address);
-        until(top->nic_ar_ready_o);
-        top->nic_ar_valid_i = 0;
-        Bytes content;
-        until(top->nic_r_valid_o, [&] { content = get(top->nic_r_data_o); });
-        return content;
-    }
-
-    void rule(uint64_t index, const std::string &bits) {
-        top->rule_write_i = 1;
-        top->rule_index_i = static_cast<uint8_t>(index & 3);
-        for (size_t i = 0; 8 * i < bits.size(); i++) {
-            const size_t end = bits.size() - 8 * i;
-            const size_t begin = end < 8 ? 0 : end - 8;
-            top->rule_i[i] = static_cast<uint32_t>(number(bits.substr(begin, end - begin)));
-        }
-        cycle();
-        top->rule_write_i = 0;
     }
 
     void boot(uint64_t address) {
@@ -403,14 +407,20 @@ class Card {
         fail("the HPUs do not wait for tasks");
     }
 
-    void play(uint64_t most) {
+    void play(uint64_t state, uint64_t most) {
+        const unsigned quiet = 200;
         unsigned rests = 0;
-        for (uint64_t i = 0; i < most; i++) {
+        for (const uint64_t end = now + most; now < end;) {
             cycle();
             const bool busy = !rx.queue.empty() || !from.queue.empty() || !reads.queue.empty() ||
                               !answers.queue.empty() || !sent.empty() || !passed.empty();
-            rests = busy || !top->empty_o || !top->idle_o ? 0 : rests + 1;
-            if (rests == 32)
+            rests = busy ? 0 : rests + 1;
+            // A packet between the clocks is in none of these.
+            if (rests < quiet || rests % quiet)
+                continue;
+            if (!(read(state) & 1))
+                rests = 0;
+            else if (rests >= 3 * quiet)
                 return;
         }
         fail("the card does not come to rest in " + std::to_string(most) + " cycles");

@@ -1,16 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Plays a capture to a card with the unit of pspin-tiny, and writes its answers.
+"""Plays a capture to pspin_nic with the unit of pspin-tiny, and writes its answers.
 
     make -C rtl shell PCAP=in.pcap TO=out.pcap
 
-The card answers pings and UDP packets for one port by handlers (echo.c); all other frames go to its host. Frames arrive
-as fast as the card accepts them. A cycle is a nanosecond.
+The card answers pings and UDP packets for one port by handlers (echo.c); all other frames go to the plain NIC.
+Frames arrive as fast as the card accepts them. A cycle of the network's clock is a nanosecond.
 """
 
 import argparse
 import itertools
 import os
-import struct
 import subprocess
 import sys
 import tempfile
@@ -25,7 +24,7 @@ import pcap  # noqa: E402
 import programs  # noqa: E402
 import sv_types  # noqa: E402
 import units  # noqa: E402
-from nic_model import BEAT, ICMP, UDP, Rule  # noqa: E402
+from nic_model import BEAT, ICMP, UDP, Ruleset, flow  # noqa: E402
 
 ABI = sv_types.constants("pspin_abi_pkg")
 # Host memory for messages of several packets: a greeting, and records behind it.
@@ -48,15 +47,21 @@ class Result:
     @property
     def rejected(self) -> dict[str, int]:
         """Return the number of frames not answered by the handlers, by reason."""
-        numbers = struct.unpack_from("<3I", bytes.fromhex(self.values["rejected"]), int(self.values["offset"], 16))
-        return dict(zip(REJECTED, numbers, strict=True))
+        return {name: self.count(f"rejected{index}") for index, name in enumerate(REJECTED)}
 
 
 class Card:
     """Lines for card.cpp: actions of the driver, and frames of network and host."""
 
-    def __init__(self, rules: Sequence[Rule], greeting: bytes = bytes(RECORD)) -> None:
-        self.lines: list[str] = []
+    def __init__(
+        self,
+        rulesets: Sequence[Ruleset],
+        greeting: bytes = bytes(RECORD),
+        width: int = 512,
+        clocks: tuple[int, int] = (2, 2),
+    ) -> None:
+        self.width = width
+        self.lines: list[str] = [f"clocks {clocks[0]} {clocks[1]}"]
         with tempfile.TemporaryDirectory() as folder:
             self.program = programs.build(HERE / "echo.c", Path(folder))
         symbols, code, data = self.program.symbols, self.program.code, self.program.data
@@ -95,18 +100,30 @@ class Card:
             self.set("ScratchpadCluster", cluster)
             self.set("ScratchpadWrite", context)
         self.set("Enable", 1)
-        rule_t = sv_types.struct("nic_rule_t")
-        self.lines += [f"rule {index:x} {rule_t.pack(**rule.fields()):x}" for index, rule in enumerate(rules)]
+        for number, ruleset in enumerate(rulesets):
+            for address, value in ruleset.registers(number, ABI).items():
+                self.lines.append(f"set {address:x} {value:x}")
+        self.register("NicEnable", 1)
         self.lines += [f"memory {HOST:x} {greeting.hex()}", f"boot {ABI['ControlState']:x}"]
 
     def set(self, register: str, value: int) -> None:
+        """Write a register of the unit."""
+        self.register(f"Control{register}", value)
+
+    def register(self, name: str, value: int) -> None:
         """Write a register."""
-        self.lines.append(f"set {ABI[f'Control{register}']:x} {value:x}")
+        self.lines.append(f"set {ABI[name]:x} {value:x}")
 
     def load(self, address: int, data: bytes) -> None:
-        """Write a memory of the unit."""
+        """Write a memory of the unit, through the window."""
+        self.register("NicMemoryAddress", address)
         for at in range(0, len(data), BEAT):
-            self.lines.append(f"load {address + at:x} {data[at : at + BEAT].hex()}")
+            beat = data[at : at + BEAT]
+            for index in range(0, len(beat), 4):
+                word = int.from_bytes(beat[index : index + 4], "little")
+                self.lines.append(f"set {ABI['NicMemoryData'] + index:x} {word:x}")
+            self.register("NicMemoryBytes", len(beat))
+            self.register("NicMemoryWrite", 1)
 
     def receive(self, frame: bytes, *, is_bad: bool = False) -> None:
         """Let a frame arrive from the network; its end may mark the Ethernet checksum as wrong."""
@@ -122,19 +139,30 @@ class Card:
         base = ABI["ControlCounters"]
         lines = [
             *self.lines,
-            f"play {cycles}",
-            f"dump rejected {at & -BEAT:x}",
+            f"play {ABI['NicState']:x} {cycles}",
+            f"set {ABI['NicMemoryAddress']:x} {at & -BEAT:x}",
+            f"set {ABI['NicMemoryRead']:x} 1",
+            *(
+                f"get rejected{index} {ABI['NicMemoryData'] + at % BEAT + 4 * index:x}"
+                for index in range(len(REJECTED))
+            ),
             f"get event {ABI['ControlEventKind']:x}",
         ]
         lines += [f"get frozen {base:x}"]
         lines += [
             f"get {name.lower()} {base + 8 * ABI[f'Counter{name}']:x}" for name in ("Accepted", "Done", "Faulted")
         ]
+        lines += [
+            f"get {name.lower()} {ABI[f'Nic{name}']:x}"
+            for name in ("Matched", "Bypassed", "Dropped", "Sent", "Forwarded", "State")
+        ]
         lines += [f"peek records {HOST:x} {RECORD * RECORDS:x}"]
-        done = subprocess.run([simulator()], input="\n".join(lines), capture_output=True, text=True, check=False)
+        done = subprocess.run(
+            [simulator(self.width)], input="\n".join(lines), capture_output=True, text=True, check=False
+        )
         if done.returncode:
             raise RuntimeError(done.stderr or done.stdout[-4000:])
-        result = Result(values={"offset": f"{at % BEAT:x}"})
+        result = Result()
         for line in done.stdout.splitlines():
             name, *rest = line.split()
             if name in ("tx", "other") and len(rest) == 2:
@@ -145,17 +173,17 @@ class Card:
         return result
 
 
-def simulator() -> Path:
-    """Build the simulator, unless it exists."""
-    folder = units.OUT.parent / ("shell-waves" if units.WAVES else "shell")
+def simulator(width: int) -> Path:
+    """Build the simulator for a width of the network's streams, unless it exists."""
+    folder = units.OUT.parent / f"shell{'-waves' if units.WAVES else ''}-{width}"
     with units.lock(folder.with_name(f".{folder.name}")):
-        units.build(units.Case("shell", "nic_shell"), folder, main=HERE / "card.cpp")
-    return folder / "nic_shell"
+        units.build(units.Case("shell", "pspin_nic", {"Width": width, "Rules": 6}), folder, main=HERE / "card.cpp")
+    return folder / "pspin_nic"
 
 
-def rules(address: int | None, port: int | None) -> list[Rule]:
-    """Return the rules for the packets that the card answers: pings, and UDP packets for a port."""
-    return [Rule(ICMP, None, address, 0, 1, 2048), Rule(UDP, port, address, 0, 1, 2048)]
+def rulesets(address: int | None, port: int | None) -> list[Ruleset]:
+    """Return the rulesets for the packets that the card answers: pings, and UDP packets for a port."""
+    return [flow(ICMP, None, address, 0), flow(UDP, port, address, 0)]
 
 
 def play(frames: Iterable[bytes], out: Path, host: Path | None, card: Card) -> Result:
@@ -176,7 +204,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("pcap", type=Path, help="what comes from the network")
     parser.add_argument("out", type=Path, help="what goes to the network")
-    parser.add_argument("--host", type=Path, help="what goes to the host: frames that no rule wants")
+    parser.add_argument("--host", type=Path, help="what goes to the plain NIC: frames that no ruleset wants")
     parser.add_argument("--address", type=IPv4Address, help="the card's IPv4 address; without it, it answers for all")
     parser.add_argument("--port", type=int, default=7, help="the UDP port that it answers")
     options = parser.parse_args()
@@ -185,10 +213,10 @@ def main() -> int:
     except (OSError, ValueError) as error:
         parser.error(str(error))
     address = None if options.address is None else int(options.address)
-    result = play(frames, options.out, options.host, Card(rules(address, options.port)))
+    result = play(frames, options.out, options.host, Card(rulesets(address, options.port)))
     print(
         f"{len(frames)} frames in {result.count('cycles')} cycles: {len(result.sent)} answered, "
-        f"{result.count('other')} for the host, {result.count('dropped')} too long, "
+        f"{result.count('bypassed')} for the host, {result.count('dropped')} too long, "
         + ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in result.rejected.items())
     )
     return 0

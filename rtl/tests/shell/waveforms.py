@@ -16,11 +16,12 @@ VCD = Path(tempfile.mkdtemp()) / "shell.vcd"
 os.environ["WAVES"] = str(VCD)
 import frames  # noqa: E402
 import shell  # noqa: E402
-from nic_model import UDP, Rule  # noqa: E402
+from nic_model import UDP, flow  # noqa: E402
+from test_shell import END, FIRST, LAST  # noqa: E402
 
 GUIDE = shell.HERE.parents[2] / "docs" / "pspin-integration.md"
 PLACE = re.compile(r"(<!-- waveform (?P<name>[\w-]+) -->\n)(?:```text\n.*?```\n)?", re.DOTALL)
-SCOPE = ["TOP", "nic_shell", "u_pspin"]
+SCOPE = ["TOP", "pspin_nic", "u_unit", "u_pspin"]
 ME, PEER, PORT = 0x0A00_0002, 0x0A00_0001, 9
 
 Sample = dict[str, int]
@@ -104,10 +105,11 @@ WAVEFORMS = {
 
 def record() -> tuple[list[Sample], dict[str, int]]:
     """Let a message of four packets pass; return the ports in each cycle, and their widths."""
-    card = shell.Card([Rule(UDP, PORT, ME, 1, 4, 2048)], bytes(range(shell.RECORD)))
+    card = shell.Card([flow(UDP, PORT, ME, 1, END)], bytes(range(shell.RECORD)))
     card.lines.insert(0, f"waves {VCD}")
     for number in range(4):
-        card.receive(frames.Packet(PEER, ME, UDP, bytes([number] * 108), (40_000, PORT)).frame())
+        payload = (LAST if number == 3 else FIRST) + bytes([number] * 106)
+        card.receive(frames.Packet(PEER, ME, UDP, payload, (40_000, PORT)).frame())
     result = card.play()
     assert len(result.sent) == 4
     widths, names = {}, {}

@@ -270,3 +270,31 @@ async def resets_in_traffic(dut) -> None:
         assert back[:3] == [0, 1, 2], back
         compared += len(back)
     assert compared > 500
+
+
+@cocotb.test()
+async def clean_after_a_refusal(dut) -> None:
+    """The scheduler is clean once the NIC has the feedback of a refused request, and in no cycle before."""
+    her_t = struct("her_t")
+    bench = await start(dut)
+    dut.failed_ready_i.value = 1
+    dut.her_valid_i.value, dut.her_i.value = 1, her_t.pack(message=1024, eom=1)
+    await bench.read()
+    assert bool(dut.clean_o.value)
+    assert bool(dut.her_ready_o.value)
+    await bench.next()
+    dut.her_valid_i.value = 0
+    waited = 0
+    while waited < 10:
+        await bench.read()
+        assert not bool(dut.clean_o.value), waited
+        waited += bool(dut.feedback_valid_o.value)
+        await bench.next()
+    dut.feedback_ready_i.value = 1
+    await bench.next()
+    for _ in range(10):
+        await bench.read()
+        if dut.clean_o.value:
+            return
+        await bench.next()
+    raise AssertionError("the scheduler is never clean")

@@ -252,14 +252,46 @@ list! {
     STRAY = 17, Number, "", "dropped answers of the host that no command waits for: late ones, or strays";
 }
 
+list! {
+    /// Registers of the NIC `pspin_nic`, behind those of the unit. All are words.
+    nic "Nic" "NIC registers" + 0;
+    ID = 0x8000, Read, "", "0x434E5350, \"PSNC\"";
+    VERSION = 0x8004, Read, "", "version of this register map: 1";
+    RULESETS = 0x8008, Read, "", "number of rulesets";
+    RULES = 0x800C, Read, "", "number of rules of a ruleset; the last one marks the end of a message";
+    ENABLE = 0x8010, ReadWrite, "", "bit 0: packets that match a ruleset go to the unit; otherwise all packets bypass it";
+    MSI_ENABLE = 0x8014, ReadWrite, "", "bit 0: an interrupt of the unit sends a message";
+    MSI_ACK = 0x8018, Write, "", "a write permits the next message, which is sent at once if the interrupt is still set";
+    STATE = 0x801C, Read, "", "bit 0: the unit has no packet and no access of the memory window; bit 1: the unit interrupts; bit 2: the unit refused an access of the memory window since the latest load of this word";
+    MEMORY_ADDRESS = 0x8020, ReadWrite, "", "window to the memories of the unit: address of 64 bytes";
+    MEMORY_BYTES = 0x8024, ReadWrite, "", "bytes that a MEMORY_WRITE writes, from the first on: 1 to 64";
+    MEMORY_WRITE = 0x8028, Write, "", "a write copies MEMORY_DATA to the unit, and adds 64 to the address";
+    MEMORY_READ = 0x802C, Write, "", "a write copies 64 bytes of the unit to MEMORY_DATA, and adds 64 to the address; STATE has the end";
+    MEMORY_DATA = 0x8040, ReadWrite, "", "first of 16 words of the window";
+    MATCHED = 0x8080, Read, "", "packets of the network for the unit";
+    BYPASSED = 0x8084, Read, "", "packets of the network for the plain NIC";
+    DROPPED = 0x8088, Read, "", "packets for the unit that were dropped, because they were bad or longer than a place of the packet buffer";
+    SENT = 0x808C, Read, "", "packets sent by handlers";
+    FORWARDED = 0x8090, Read, "", "packets sent by the plain NIC";
+    RULE_WORD = 0x8100, ReadWrite, "", "rule 0 of ruleset 0; the next rule is 0x10 behind it, the next ruleset 0x100: number of the 32-bit word, big-endian, of the first 64 bytes of the frame";
+    RULE_MASK = 0x8104, ReadWrite, "", "mask of the word";
+    RULE_FIRST = 0x8108, ReadWrite, "", "least value of the masked word that fits";
+    RULE_LAST = 0x810C, ReadWrite, "", "greatest value";
+    RULESET_MODE = 0x81F0, ReadWrite, "", "mode of ruleset 0: 0 unused; 1 all rules before the last one fit; 2 one of them fits";
+    RULESET_CONTEXT = 0x81F4, ReadWrite, "", "execution context of its packets";
+    RULESET_TRANSFER = 0x81F8, ReadWrite, "", "greatest number of bytes of a packet copied to L1";
+}
+
 /// All lists.
-pub const LISTS: [List; 7] =
-    [map::LIST, driver::LIST, kind::LIST, cause::LIST, event::LIST, control::LIST, counter::LIST];
+pub const LISTS: [List; 8] =
+    [map::LIST, driver::LIST, kind::LIST, cause::LIST, event::LIST, control::LIST, counter::LIST, nic::LIST];
 
 /// Value of the register `ID`.
 pub const ID: u32 = u32::from_le_bytes(*b"PSPN");
 /// Value of the register `VERSION`.
 pub const VERSION: u32 = 1;
+/// Value of the NIC's register `ID`.
+pub const NIC_ID: u32 = u32::from_le_bytes(*b"PSNC");
 /// Number of words of a task, after the size of the handler.
 pub const TASK_WORDS: u32 = 18;
 /// Number of words of a command, including its kind.
@@ -278,7 +310,13 @@ pub fn systemverilog() -> String {
         }
         text += &format!("  localparam int unsigned {}Rows = {};\n", list.prefix, list.rows.len());
     }
-    let others = [("Id", ID), ("Version", VERSION), ("TaskWords", TASK_WORDS), ("CommandWords", COMMAND_WORDS)];
+    let others = [
+        ("Id", ID),
+        ("Version", VERSION),
+        ("NicId", NIC_ID),
+        ("TaskWords", TASK_WORDS),
+        ("CommandWords", COMMAND_WORDS),
+    ];
     text += "\n";
     for (name, value) in others {
         text += &format!("  localparam logic [31:0] Abi{name} = 32'h{};\n", hex(value));

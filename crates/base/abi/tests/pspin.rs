@@ -6,7 +6,7 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use abi::pspin::{LISTS, c_assertions, camel, control, driver, markdown, systemverilog};
+use abi::pspin::{LISTS, c_assertions, camel, control, driver, markdown, nic, systemverilog};
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../..")
@@ -63,9 +63,11 @@ fn names_and_registers_are_there_once() {
     assert!(names.iter().all(|name| package.matches(&format!(" {name} = ")).count() == 1));
     assert!(package.contains("  localparam logic [31:0] ControlEnable = 32'h0040;"));
     // Registers are words, in ascending order, and fit into the 16 address bits of the control port.
-    for list in [driver::LIST, control::LIST] {
+    for list in [driver::LIST, control::LIST, nic::LIST] {
         assert!(list.rows.iter().all(|row| row.value % 4 == 0), "{}", list.title);
         assert!(list.rows.is_sorted_by(|a, b| a.value < b.value), "{}", list.title);
     }
-    assert!(control::LIST.rows.iter().all(|row| row.value < 1 << 16));
+    // NIC registers are behind those of the unit.
+    assert!(control::LIST.rows.iter().all(|row| row.value < nic::ID));
+    assert!(nic::LIST.rows.iter().all(|row| (nic::ID..1 << 16).contains(&row.value)));
 }

@@ -34,9 +34,13 @@ const APART: u64 = 40_000;
 const FIRST_BYTES: u32 = 64;
 /// Cycles per queue in which the hardware finds an idle message: it checks one message per cycle.
 const IDLE_CYCLES: u64 = 2;
-/// Tolerance of counts that depend on the order of handlers, in percent, with an absolute minimum: the core of the
-/// hardware prefetches lines of instructions that it does not execute.
+/// Tolerance of counts that depend on the order of handlers, in percent, with an absolute minimum.
 const COUNT_PERCENT: u64 = 10;
+/// Tolerance of the misses of instruction caches, in percent. The paper gives the size and ways of the cache (§III-C), not
+/// the fetches of a core: that of the hardware prefetches the line behind a jump or return, and the model fetches only
+/// executed lines. Of the 2,657 lines that the hardware fetches for `loops copies commands faults` with seed 52, which
+/// exceed the cache, 264 are of such prefetches. For its executed instructions, the model's cache fetches 2,354.
+const MISS_PERCENT: u64 = 20;
 const COUNT_LEAST: u64 = 32;
 /// Bytes shown of memory that differs.
 const SHOWN: usize = 16;
@@ -338,12 +342,13 @@ impl Lockstep<'_> {
             same("cycles in which all packets were processed", &cycles[0], &cycles[1])?;
         }
         let (conflicts, misses) = (both(|out| out.cores.conflicts), both(|out| out.cores.misses));
-        let differs =
-            |[one, other]: [u64; 2]| one.abs_diff(other) > COUNT_LEAST.max(one.max(other) * COUNT_PERCENT / 100);
-        if if is_exact { conflicts[0] != conflicts[1] } else { differs(conflicts) } {
+        let differs = |[one, other]: [u64; 2], percent: u64| {
+            one.abs_diff(other) > COUNT_LEAST.max(one.max(other) * percent / 100)
+        };
+        if if is_exact { conflicts[0] != conflicts[1] } else { differs(conflicts, COUNT_PERCENT) } {
             same("cycles of waiting for banks of L1", &conflicts[0], &conflicts[1])?;
         }
-        if differs(misses) {
+        if differs(misses, MISS_PERCENT) {
             same("misses of instruction caches", &misses[0], &misses[1])?;
         }
         Ok(Compared {

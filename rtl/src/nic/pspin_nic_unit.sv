@@ -1,80 +1,73 @@
 // SPDX-License-Identifier: Apache-2.0
-// Small network card around the unit of a machine, which it uses through AXI like any card: network packets that match
-// a rule go to the unit, all others to the host's network stack; packets of handlers and of the host go to the network.
-module nic_shell
+// Part of pspin_nic in the clock of the unit: stores matched packets in L2, requests handlers for them, frees them after
+// the feedback, and serves the window to the memories. It uses the unit through AXI like any card.
+module pspin_nic_unit
   import pspin_pkg::*;
   import pspin_abi_pkg::*;
   import pspin_cfg_pkg::*;
 #(
-  parameter int unsigned Rules       = 4,
+  parameter int unsigned Rulesets    = 4,
   parameter int unsigned IdWidth     = 4,
   parameter int unsigned HostIdWidth = 3
 ) (
   input  logic                    clk_i,
   input  logic                    rst_ni,
 
-  // Driver: rules of the card; beats for the memories of the unit, and AXI4 to read them; AXI4-Lite to its registers.
-  input  logic                    rule_write_i,
-  input  logic [1:0]              rule_index_i,
-  input  nic_rule_t               rule_i,
-  input  logic                    load_valid_i,
-  output logic                    load_ready_o,
-  input  logic [31:0]             load_address_i,
-  input  logic [511:0]            load_data_i,
-  input  logic [63:0]             load_keep_i,
-  input  logic                    nic_ar_valid_i,
-  output logic                    nic_ar_ready_o,
-  input  logic [31:0]             nic_ar_addr_i,
-  output logic                    nic_r_valid_o,
-  output logic [511:0]            nic_r_data_o,
-  output logic [1:0]              nic_r_resp_o,
+  // Window of pspin_nic_regs to the memories of the unit: an access at a time, of a beat.
+  input  logic                    window_valid_i,
+  output logic                    window_ready_o,
+  input  nic_window_t             window_i,
+  output logic                    window_valid_o,
+  input  logic                    window_ready_i,
+  output logic [511:0]            window_data_o,
+  output logic                    window_refused_o,
+
+  // AXI4-Lite to the registers of the unit.
   input  logic                    ctrl_aw_valid_i,
   output logic                    ctrl_aw_ready_o,
   input  logic [15:0]             ctrl_aw_addr_i,
   input  logic                    ctrl_w_valid_i,
   output logic                    ctrl_w_ready_o,
   input  logic [31:0]             ctrl_w_data_i,
+  input  logic [3:0]              ctrl_w_strb_i,
   output logic                    ctrl_b_valid_o,
+  input  logic                    ctrl_b_ready_i,
   output logic [1:0]              ctrl_b_resp_o,
   input  logic                    ctrl_ar_valid_i,
   output logic                    ctrl_ar_ready_o,
   input  logic [15:0]             ctrl_ar_addr_i,
   output logic                    ctrl_r_valid_o,
+  input  logic                    ctrl_r_ready_i,
   output logic [31:0]             ctrl_r_data_o,
   output logic [1:0]              ctrl_r_resp_o,
   output logic                    irq_o,
 
-  // The network.
+  // Matched packets of the network.
   input  logic                    rx_valid_i,
   output logic                    rx_ready_o,
   input  logic [511:0]            rx_data_i,
   input  logic [63:0]             rx_keep_i,
   input  logic                    rx_last_i,
   input  logic                    rx_user_i,       // the packet is bad; valid with its last beat
+  input  nic_match_t              rx_match_i,
+
+  // Packets of handlers. An empty one has a beat without bytes.
   output logic                    tx_valid_o,
   input  logic                    tx_ready_i,
   output logic [511:0]            tx_data_o,
-  output logic [63:0]             tx_keep_o,
+  output logic [6:0]              tx_bytes_o,
   output logic                    tx_last_o,
-
-  // The network stack of the host.
-  input  logic                    from_valid_i,
-  output logic                    from_ready_o,
-  input  logic [511:0]            from_data_i,
-  input  logic [63:0]             from_keep_i,
-  input  logic                    from_last_i,
-  output logic                    other_valid_o,
-  input  logic                    other_ready_i,
-  output logic [511:0]            other_data_o,
-  output logic [63:0]             other_keep_o,
-  output logic                    other_last_o,
+  output logic [31:0]             tx_node_o,
 
   // The memory of the host: AXI4.
   output logic                    host_aw_valid_o,
   input  logic                    host_aw_ready_i,
   output logic [HostIdWidth-1:0]  host_aw_id_o,
+  output logic [ContextWidth:0]   host_aw_user_o,
   output logic [63:0]             host_aw_addr_o,
   output logic [7:0]              host_aw_len_o,
+  output logic [2:0]              host_aw_size_o,
+  output logic [1:0]              host_aw_burst_o,
   output logic                    host_w_valid_o,
   input  logic                    host_w_ready_i,
   output logic [511:0]            host_w_data_o,
@@ -83,26 +76,24 @@ module nic_shell
   input  logic                    host_b_valid_i,
   output logic                    host_b_ready_o,
   input  logic [HostIdWidth-1:0]  host_b_id_i,
+  input  logic [1:0]              host_b_resp_i,
   output logic                    host_ar_valid_o,
   input  logic                    host_ar_ready_i,
   output logic [HostIdWidth-1:0]  host_ar_id_o,
+  output logic [ContextWidth:0]   host_ar_user_o,
   output logic [63:0]             host_ar_addr_o,
   output logic [7:0]              host_ar_len_o,
+  output logic [2:0]              host_ar_size_o,
+  output logic [1:0]              host_ar_burst_o,
   input  logic                    host_r_valid_i,
   output logic                    host_r_ready_o,
   input  logic [HostIdWidth-1:0]  host_r_id_i,
   input  logic [511:0]            host_r_data_i,
+  input  logic [1:0]              host_r_resp_i,
   input  logic                    host_r_last_i,
 
-  // To counters: a network packet is stored for the unit, sent to the host, or dropped; a packet of a handler or of the
-  // host is sent.
-  output logic                    stored_o,
-  output logic                    other_o,
-  output logic                    dropped_o,
-  output logic                    sent_o,
-  output logic                    from_o,
-  output logic                    empty_o,         // nothing inside, and the unit has no packet
-  output logic                    idle_o
+  output logic                    dropped_o,       // a packet was bad or too long
+  output logic                    idle_o           // nothing is inside, and the unit is idle
 );
 
   localparam int unsigned SlotBytes = 2048;
@@ -112,13 +103,13 @@ module nic_shell
   // Inbound //
   /////////////
 
-  logic          store_valid, store_ready, asks_valid, asks_ready, feedback_valid, feedback_ready, other_user, inbound_empty;
+  logic          store_valid, store_ready, asks_valid, asks_ready, feedback_valid, feedback_ready, stored, inbound_empty;
   beat_request_t store;
   her_t          asks;
   feedback_t     feedback;
 
   pspin_nic_inbound #(
-    .Rules      (Rules),
+    .Rulesets   (Rulesets),
     .Slots      (L2PacketBytes / SlotBytes),
     .SlotBytes  (SlotBytes),
     .SlotsAt    (MapPacket),
@@ -127,21 +118,13 @@ module nic_shell
   ) u_inbound (
     .clk_i,
     .rst_ni,
-    .rule_write_i,
-    .rule_index_i,
-    .rule_i,
     .rx_valid_i,
     .rx_ready_o,
     .rx_data_i,
     .rx_keep_i,
     .rx_last_i,
     .rx_user_i,
-    .other_valid_o,
-    .other_ready_i,
-    .other_data_o,
-    .other_keep_o,
-    .other_last_o,
-    .other_user_o    (other_user),
+    .rx_match_i,
     .write_valid_o   (store_valid),
     .write_ready_i   (store_ready),
     .write_o         (store),
@@ -151,8 +134,7 @@ module nic_shell
     .feedback_valid_i(feedback_valid),
     .feedback_ready_o(feedback_ready),
     .feedback_i      (feedback),
-    .stored_o,
-    .other_o,
+    .stored_o        (stored),
     .dropped_o,
     .empty_o         (inbound_empty)
   );
@@ -161,12 +143,12 @@ module nic_shell
   // Writes, and answers //
   /////////////////////////
 
-  // The driver and the inbound engine share the port; each beat is a separate burst.
-  logic          write_valid, write_ready, aw_valid, aw_ready, w_valid, w_ready, b_valid;
+  // The window and the inbound engine share the port; each beat is a separate burst.
+  logic          load_valid, load_ready, write_valid, write_ready, aw_valid, aw_ready, w_valid, w_ready, b_valid;
   beat_request_t write, load;
   logic [1:0]    b_resp;
 
-  assign load = '{address: load_address_i, strobe: load_keep_i, wdata: load_data_i};
+  assign load = '{address: window_i.address, strobe: ~({64{1'b1}} << window_i.bytes), wdata: window_i.data};
 
   pspin_join #(
     .Width($bits(beat_request_t)),
@@ -174,8 +156,8 @@ module nic_shell
   ) u_writes (
     .clk_i,
     .rst_ni,
-    .valid_i({load_valid_i, store_valid}),
-    .ready_o({load_ready_o, store_ready}),
+    .valid_i({load_valid, store_valid}),
+    .ready_o({load_ready, store_ready}),
     .data_i ({load, store}),
     .last_i ('1),
     .valid_o(write_valid),
@@ -236,7 +218,7 @@ module nic_shell
   ) u_marks (
     .clk_i,
     .rst_ni,
-    .valid_i(stored_o),
+    .valid_i(stored),
     .ready_o(mark_ready),
     .data_i (written_q + 16'd1),
     .valid_o(mark_valid),
@@ -255,20 +237,62 @@ module nic_shell
     end
   end
 
-  assign empty_o = inbound_empty && written_q == answered_q && !write_valid;
+  ////////////////
+  // The window //
+  ////////////////
+
+  // A write is over when all writes accepted until then are answered, which therefore precede later register accesses.
+  typedef enum logic [1:0] {
+    Idle,
+    Writing,
+    Reading,
+    Over
+  } state_e;
+
+  state_e       state_q;
+  logic         ar_ready, r_valid, refused_q;
+  logic [15:0]  mark_q;
+  logic [1:0]   r_resp;
+  logic [511:0] r_data, data_q;
+
+  assign load_valid       = window_valid_i && window_i.is_write && state_q == Idle;
+  assign window_ready_o   = state_q == Idle && (window_i.is_write ? load_ready : ar_ready);
+  assign window_valid_o   = state_q == Over;
+  assign window_data_o    = data_q;
+  assign window_refused_o = refused_q;
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      state_q <= Idle;
+    end else begin
+      unique case (state_q)
+        Idle:    if (window_valid_i && window_ready_o) state_q <= window_i.is_write ? Writing : Reading;
+        Writing: if (16'(answered_q - mark_q) < 16'h8000) state_q <= Over;
+        Reading: if (r_valid) state_q <= Over;
+        default: if (window_ready_i) state_q <= Idle;
+      endcase
+    end
+  end
+
+  always_ff @(posedge clk_i) begin
+    if (state_q == Idle) begin
+      mark_q    <= written_q + 16'd1;
+      refused_q <= 1'b0;
+    end else if ((b_valid && b_resp != '0) || (r_valid && r_resp != '0)) begin
+      refused_q <= 1'b1;
+    end
+    if (r_valid) data_q <= r_data;
+  end
 
   //////////////
   // The unit //
   //////////////
 
-  logic                    send_valid, send_ready, send_last;
-  logic [511:0]            send_data;
+  logic                    unit_idle;
   logic [63:0]             send_keep;
-  logic [31:0]             send_size, send_node, send_flow, send_user;
+  logic [31:0]             send_size, send_flow, send_user;
   logic [ContextWidth-1:0] send_context;
-  logic [ContextWidth:0]   host_aw_user, host_ar_user;
-  logic [2:0]              host_aw_size, host_ar_size, feedback_kind;
-  logic [1:0]              host_aw_burst, host_ar_burst;
+  logic [2:0]              feedback_kind;
   logic [IdWidth-1:0]      b_id, r_id;
   logic                    r_last;
 
@@ -279,7 +303,7 @@ module nic_shell
     .clk_i,
     .rst_ni,
     .irq_o,
-    .idle_o,
+    .idle_o             (unit_idle),
     .her_valid_i        (her_valid),
     .her_ready_o        (her_ready),
     .her_message_i      (asks.message),
@@ -315,37 +339,37 @@ module nic_shell
     .nic_b_ready_i      (1'b1),
     .nic_b_id_o         (b_id),
     .nic_b_resp_o       (b_resp),
-    .nic_ar_valid_i,
-    .nic_ar_ready_o,
+    .nic_ar_valid_i     (window_valid_i && !window_i.is_write && state_q == Idle),
+    .nic_ar_ready_o     (ar_ready),
     .nic_ar_id_i        ('0),
-    .nic_ar_addr_i,
+    .nic_ar_addr_i      (window_i.address),
     .nic_ar_len_i       ('0),
     .nic_ar_size_i      (Burst),
     .nic_ar_burst_i     (2'b01),
-    .nic_r_valid_o,
+    .nic_r_valid_o      (r_valid),
     .nic_r_ready_i      (1'b1),
     .nic_r_id_o         (r_id),
-    .nic_r_data_o,
-    .nic_r_resp_o,
+    .nic_r_data_o       (r_data),
+    .nic_r_resp_o       (r_resp),
     .nic_r_last_o       (r_last),
-    .send_tvalid_o      (send_valid),
-    .send_tready_i      (send_ready),
-    .send_tdata_o       (send_data),
+    .send_tvalid_o      (tx_valid_o),
+    .send_tready_i      (tx_ready_i),
+    .send_tdata_o       (tx_data_o),
     .send_tkeep_o       (send_keep),
-    .send_tlast_o       (send_last),
+    .send_tlast_o       (tx_last_o),
     .send_size_o        (send_size),
-    .send_node_o        (send_node),
+    .send_node_o        (tx_node_o),
     .send_flow_o        (send_flow),
     .send_user_o        (send_user),
     .send_context_o     (send_context),
     .host_aw_valid_o,
     .host_aw_ready_i,
     .host_aw_id_o,
-    .host_aw_user_o     (host_aw_user),
+    .host_aw_user_o,
     .host_aw_addr_o,
     .host_aw_len_o,
-    .host_aw_size_o     (host_aw_size),
-    .host_aw_burst_o    (host_aw_burst),
+    .host_aw_size_o,
+    .host_aw_burst_o,
     .host_w_valid_o,
     .host_w_ready_i,
     .host_w_data_o,
@@ -354,20 +378,20 @@ module nic_shell
     .host_b_valid_i,
     .host_b_ready_o,
     .host_b_id_i,
-    .host_b_resp_i      (2'b00),
+    .host_b_resp_i,
     .host_ar_valid_o,
     .host_ar_ready_i,
     .host_ar_id_o,
-    .host_ar_user_o     (host_ar_user),
+    .host_ar_user_o,
     .host_ar_addr_o,
     .host_ar_len_o,
-    .host_ar_size_o     (host_ar_size),
-    .host_ar_burst_o    (host_ar_burst),
+    .host_ar_size_o,
+    .host_ar_burst_o,
     .host_r_valid_i,
     .host_r_ready_o,
     .host_r_id_i,
     .host_r_data_i,
-    .host_r_resp_i      (2'b00),
+    .host_r_resp_i,
     .host_r_last_i,
     .ctrl_aw_valid_i,
     .ctrl_aw_ready_o,
@@ -375,62 +399,27 @@ module nic_shell
     .ctrl_w_valid_i,
     .ctrl_w_ready_o,
     .ctrl_w_data_i,
-    .ctrl_w_strb_i      (4'hF),
+    .ctrl_w_strb_i,
     .ctrl_b_valid_o,
-    .ctrl_b_ready_i     (1'b1),
+    .ctrl_b_ready_i,
     .ctrl_b_resp_o,
     .ctrl_ar_valid_i,
     .ctrl_ar_ready_o,
     .ctrl_ar_addr_i,
     .ctrl_r_valid_o,
-    .ctrl_r_ready_i     (1'b1),
+    .ctrl_r_ready_i,
     .ctrl_r_data_o,
     .ctrl_r_resp_o
   );
 
   assign feedback.kind = end_e'(feedback_kind);
 
-  //////////////
-  // Outbound //
-  //////////////
+  assign tx_bytes_o = 7'($countones(send_keep));
+  assign idle_o     = unit_idle && inbound_empty && written_q == answered_q && !write_valid && !rx_valid_i && state_q == Idle
+                    && !window_valid_i;
 
-  command_t    command;
-  logic [31:0] tx_dest;
-
-  always_comb begin
-    command           = '0;
-    command.data.size = send_size;
-    command.node      = send_node;
-  end
-
-  pspin_nic_outbound u_outbound (
-    .clk_i,
-    .rst_ni,
-    .send_valid_i  (send_valid),
-    .send_ready_o  (send_ready),
-    .send_command_i(command),
-    .send_data_i   (send_data),
-    .send_bytes_i  (7'($countones(send_keep))),
-    .send_last_i   (send_last),
-    .host_valid_i  (from_valid_i),
-    .host_ready_o  (from_ready_o),
-    .host_data_i   (from_data_i),
-    .host_keep_i   (from_keep_i),
-    .host_last_i   (from_last_i),
-    .host_dest_i   ('0),
-    .tx_valid_o,
-    .tx_ready_i,
-    .tx_data_o,
-    .tx_keep_o,
-    .tx_last_o,
-    .tx_dest_o     (tx_dest),
-    .sent_o,
-    .host_o        (from_o)
-  );
-
-  // The card ignores the destination node of a packet, and writes only to mapped memory.
+  // Beats are single bursts in order, and the card uses only the node of a command.
   logic unused;
-  assign unused = ^{other_user, mark_ready, b_id, b_resp, r_id, r_last, send_flow, send_user, send_context, tx_dest, host_aw_user,
-                    host_ar_user, host_aw_size, host_ar_size, host_aw_burst, host_ar_burst};
+  assign unused = ^{mark_ready, b_id, r_id, r_last, send_size, send_flow, send_user, send_context};
 
 endmodule
