@@ -25,6 +25,7 @@ mod outlet;
 mod ports;
 mod progress;
 mod ranks;
+mod real_time;
 mod user_messages;
 
 pub use access::Access;

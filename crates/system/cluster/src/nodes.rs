@@ -21,6 +21,7 @@ use crate::failure::InternalError;
 use crate::memory::HostMemory;
 use crate::ports::CardPorts;
 use crate::progress::RunProgress;
+use crate::real_time::RealTime;
 use crate::user_messages::{Listener, Messages};
 
 /// Cards, interconnect and host CPUs of a machine. `E` is the type of the events that ranks schedule for themselves.
@@ -29,10 +30,12 @@ pub struct Cluster<E> {
     ranks: usize,
     pub(crate) interconnect: Interconnect<Box<Packet>>,
     pub(crate) queue: EventQueue<Event<E>>,
+    /// Real time, and the events of ranks that wait for it; `None` in a simulation.
+    pub(crate) real_time: Option<RealTime<E>>,
     /// Cards of the ranks, followed by those of the switches with handlers.
     pub(crate) cards: Vec<Nic>,
     notices: Vec<(u32, Notice)>,
-    costs: HostCosts,
+    pub(crate) costs: HostCosts,
     cores: Cores,
     traffic: Vec<HostTraffic>,
     /// Bandwidth of each host's memory, if CPU and card share it.
@@ -92,6 +95,7 @@ impl<E> Cluster<E> {
         Ok(Cluster {
             interconnect,
             queue: EventQueue::default(),
+            real_time: None,
             cards,
             ranks,
             notices: Vec::new(),
@@ -225,7 +229,10 @@ impl<E> Cluster<E> {
 
     /// Schedules `event` for the ranks after `delay`.
     pub fn schedule(&mut self, delay: Time, event: E) {
-        self.queue.push(self.now + delay, Event::Rank(event));
+        match &mut self.real_time {
+            Some(real_time) if delay > Time::ZERO => real_time.schedule(self.now, delay, event),
+            _ => self.queue.push(self.now + delay, Event::Rank(event)),
+        }
     }
 
     /// Returns the card of a rank or of a switch, for calls that do not affect its surroundings.
@@ -247,6 +254,7 @@ impl<E> Cluster<E> {
     ) -> R {
         let Cluster {
             queue,
+            real_time,
             interconnect,
             notices,
             timeline,
@@ -265,6 +273,7 @@ impl<E> Cluster<E> {
             now,
             node,
             is_dead,
+            is_live: real_time.is_some(),
             has_host: rank < *ranks,
             names,
             memory,

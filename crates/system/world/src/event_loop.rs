@@ -49,7 +49,10 @@ impl World {
         listener: Listener,
     ) -> Result<World, cluster::NetError> {
         let uid = rustix::process::geteuid().as_raw();
-        let cluster = Cluster::with_rows(model, job.ranks(), uid, trace, listener)?;
+        let mut cluster = Cluster::with_rows(model, job.ranks(), uid, trace, listener)?;
+        if let Some(since) = job.live_since() {
+            cluster.set_live(since);
+        }
         Ok(World { cluster, processes: Processes::new(job) })
     }
 
@@ -238,6 +241,9 @@ impl Ranks for Processes {
     }
 
     fn act_between_events(&mut self, cluster: &mut Cluster) -> Result<bool, RunError> {
+        if self.job.live_since().is_some() {
+            return Ok(self.act_live(cluster));
+        }
         self.release_long_parked(cluster);
         if cluster.next_event().is_some() {
             self.report_free_runs(cluster);

@@ -6,6 +6,7 @@
 //! The modules, top-down; each uses only those below it:
 //!
 //! * `event_loop`: the ranks in the event loop, and [`World`], the public interface
+//! * `live`: ranks in real time
 //! * `failures`: scheduled failures of ranks and cards
 //! * `pauses`: handles the pauses of ranks
 //! * `polling`: ranks that wait for their own memory to change
@@ -38,6 +39,7 @@ mod event;
 mod event_loop;
 mod failures;
 mod jobs;
+mod live;
 mod lookahead;
 mod outcome;
 mod parked_threads;

@@ -250,7 +250,8 @@ impl Processes {
     /// thread is inside the library or polls: it finds the completion, matches the message, and starts the triggered
     /// operations (sPIN §4.4.1).
     pub fn start_completion(&mut self, cluster: &mut Cluster, rank: usize) {
-        let polls = self.job.polling(rank).is_some() || self.job.is_free_running(rank);
+        // A live rank may poll its memory at any time.
+        let polls = self.job.polling(rank).is_some() || self.job.is_free_running(rank) || self.job.live_since().is_some();
         let can_complete = !self.ranks[rank].waits.is_empty() || polls;
         if self.ranks[rank].completing || !can_complete {
             return;

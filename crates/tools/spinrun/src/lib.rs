@@ -68,11 +68,15 @@ const SKIPPED: i32 = 77;
 const NIC_KIND: &str = "SPIN_NIC";
 /// The variable that tells `libsimclock.so` that only the process which spinrun has started is a rank before it calls `libportals.so`.
 const PLAIN: &str = "SPIN_PLAIN";
+/// Variable that is 1 for the ranks of a live run.
+const LIVE: &str = "SPIN_LIVE";
 /// Forms of the command line.
 const USAGE: &str = "spinrun [OPTIONS] <PROGRAM>... [: [-n N] [-x NAME[=VALUE]] [--wdir DIR] <PROGRAM>...]...\n       \
                      spinrun [OPTIONS] --jobs <FILE>";
 /// Reason for which the ranks of several programs are executed processes.
 const SEVERAL: &str = "the run has several programs";
+/// Reason for which the ranks of a live run are executed processes.
+const REAL: &str = "the run is live";
 /// The exit status of a process that a signal has ended is this number plus the signal's.
 const SIGNALLED: i32 = 128;
 
@@ -87,6 +91,16 @@ const SIGNALLED: i32 = 128;
 #[derive(Debug, Parser)]
 #[command(name = "spinrun", version, override_usage = USAGE)]
 struct Options {
+    /// Run the ranks in real time on this computer, with the card as a program (docs/live.md)
+    #[arg(long, conflicts_with_all = [
+        "jobs", "gdb", "compute", "clock", "clock_start", "busy_wait_quantum", "spin_quantum", "patience", "bind_to", "start",
+        "isolation", "post_ahead", "poll_limit", "noise_options", "failure_options", "progress",
+    ])]
+    #[arg(long_help = "Run the ranks in real time on this computer, with the card as a program (docs/live.md).\n\n\
+        The same programs run unchanged. All ranks run at once; spinrun is the card of each, whose handlers it executes. \
+        spin_time_ps and sleeps are real. The times of the machine file only order the events of the cards. Ranks that all wait for \
+        cards for a second end the run as a deadlock. Programs see SPIN_LIVE=1.")]
+    live: bool,
     /// Number of ranks
     #[arg(short, long = "ranks", visible_alias = "np", value_name = "N", default_value_t = 1,
           value_parser = clap::value_parser!(u32).range(1..=Job::MAX_RANKS as i64))]
@@ -546,6 +560,9 @@ fn job_spec(
     listed: &Path,
 ) -> Result<JobSpec, RunError> {
     let mut common = vec![(NIC_KIND.into(), machine.nic.kind.name().into())];
+    if options.live {
+        common.push((LIVE.into(), "1".into()));
+    }
     common.extend(clocks::variables(options.clock, options.clock_start));
     if options.clock == Clock::Real && options.clock_start.is_some() {
         eprintln!("spinrun: note: --clock-start has no effect without --clock simulated");
@@ -581,12 +598,13 @@ fn job_spec(
         tag_output: options.tag_output,
         compute_scale_milli: options.compute.scale(),
         serve_copies: false,
-        busy_wait_quantum: busy_wait_quantum(options).0,
+        busy_wait_quantum: if options.live { None } else { busy_wait_quantum(options).0 },
         cpu_limit: Some(Duration::from_millis(options.patience)),
         post_ahead: options.post_ahead,
         poll_limit: Some(options.poll_limit),
         waits: options.failures.kills(),
-        adapts_affinity: options.bind_to == BindTo::Auto && first.threads.is_none(),
+        live: options.live,
+        adapts_affinity: options.bind_to == BindTo::Auto && first.threads.is_none() && !options.live,
         forks: first.forks,
         embedded: first.threads,
         speaks_no_pmi,
@@ -630,11 +648,17 @@ fn program_start(
     let mut preloaded = preloaded(&libraries, options.clock, lib_dir);
     if threads.is_ok() {
         preloaded = Preloaded { libraries: &[], is_only_for_clocks: false };
+    } else if options.live {
+        let libraries = preloaded.libraries.strip_prefix(&[CLOCKS]).unwrap_or(preloaded.libraries);
+        preloaded = Preloaded { libraries, is_only_for_clocks: false };
     }
     if preloaded.is_only_for_clocks {
         env.push((PLAIN.into(), "1".into()));
     }
     let mut facts = Facts::of(program, &libraries, |name| variable(&env, name));
+    if options.live {
+        facts.objection = Some(REAL.into());
+    }
     if !plan.is_simple() {
         facts.objection.get_or_insert_with(|| SEVERAL.into());
     }
@@ -664,7 +688,9 @@ fn threads(
 ) -> Result<Result<Rc<Program>, String>, RunError> {
     let program = &application.words[0];
     let mut facts = Facts::of(program, &[], |name| variable(env, name));
-    if !plan.is_simple() {
+    if options.live {
+        facts.objection = Some(REAL.into());
+    } else if !plan.is_simple() {
         facts.objection = Some(SEVERAL.into());
     } else if application.folder.is_some() {
         facts.objection = Some("--wdir is a folder of processes".into());
@@ -786,6 +812,9 @@ fn pmi_library(lib_dir: &Path, job: usize) -> Vec<(OsString, OsString)> {
     })
 }
 
+/// Library by which ranks sleep in simulated time.
+const CLOCKS: &str = "libsimclock.so";
+
 /// Libraries to preload into a program.
 struct Preloaded {
     libraries: &'static [&'static str],
@@ -802,7 +831,7 @@ fn preloaded(libraries: &[PathBuf], clock: Clock, lib_dir: &Path) -> Preloaded {
         let named = |path: &PathBuf| path.file_name().is_some_and(|name| name.as_bytes().starts_with(start.as_bytes()));
         libraries.iter().any(named)
     };
-    let all = &["libsimclock.so", "libsimpmix.so", "libportals.so"];
+    let all = &[CLOCKS, "libsimpmix.so", "libportals.so"];
     let is_lost = lib_dir.as_os_str().as_bytes().iter().any(|byte| matches!(byte, b':' | b'$'));
     let (libraries, is_only_for_clocks): (&[_], _) =
         match (has("libpmix") || is_lost, has("libportals") || has("libmpi")) {
