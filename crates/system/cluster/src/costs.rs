@@ -3,7 +3,7 @@
 
 use machine::{Host, Machine};
 use nic::Completion;
-use sim::{Time, TimePerByte};
+use sim::Time;
 
 /// A piece of CPU work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,15 +63,6 @@ impl HostCosts {
             host,
             completes: !machine.nic.matches_on_card(),
         }
-    }
-
-    /// Returns the costs in real time, which the hosts' CPUs take by themselves: none, on the same kind of card.
-    pub(crate) fn of_real_time(&self) -> HostCosts {
-        let free = |work: Work| Work { span: Time::ZERO, ..work };
-        let gap = TimePerByte::INFINITE;
-        let host = Host { dram_latency: Time::ZERO, dram_gap_per_byte: gap, ..self.host.clone() };
-        let [post, poll, matching] = [self.post, self.poll, self.matching].map(free);
-        HostCosts { post, poll, matching, host, completes: self.completes }
     }
 
     /// Returns true if the CPU completes messages (rdma cards); other cards complete them themselves.

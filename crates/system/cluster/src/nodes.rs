@@ -35,7 +35,7 @@ pub struct Cluster<E> {
     /// Cards of the ranks, followed by those of the switches with handlers.
     pub(crate) cards: Vec<Nic>,
     notices: Vec<(u32, Notice)>,
-    pub(crate) costs: HostCosts,
+    costs: HostCosts,
     cores: Cores,
     traffic: Vec<HostTraffic>,
     /// Bandwidth of each host's memory, if CPU and card share it.
@@ -229,9 +229,15 @@ impl<E> Cluster<E> {
 
     /// Schedules `event` for the ranks after `delay`.
     pub fn schedule(&mut self, delay: Time, event: E) {
+        self.queue.push(self.now + delay, Event::Rank(event));
+    }
+
+    /// Schedules `event` for the ranks after a delay that a program has asked for, such as a sleep or a time limit. It is
+    /// real time in a live cluster.
+    pub fn schedule_timer(&mut self, delay: Time, event: E) {
         match &mut self.real_time {
-            Some(real_time) if delay > Time::ZERO => real_time.schedule(self.now, delay, event),
-            _ => self.queue.push(self.now + delay, Event::Rank(event)),
+            Some(real_time) => real_time.schedule(self.now, delay, event),
+            None => self.schedule(delay, event),
         }
     }
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Real time as the clock of a cluster (`spinrun --live`).
 //!
-//! Events of cards and network execute as soon as possible, in the order of their times. The clock of the cluster is real
-//! time while none is pending, and the time of the latest event otherwise. Only delays of ranks, such as sleeps and time
-//! limits, pass in real time. Events of cards with earlier times still precede the end of a delay, so that a message of
-//! 2 us arrives within a sleep of 100 us on however slow a computer.
+//! Events execute as soon as possible, in the order of their times. The clock of the cluster is real time while none is
+//! pending, and the time of the latest event otherwise. Only delays that programs ask for, such as sleeps and time limits,
+//! pass in real time. Events with earlier times still precede the end of a delay, so that a message of 2 us arrives
+//! within a sleep of 100 us on the slowest computer.
 
 use std::time::{Duration, Instant};
 
@@ -31,10 +31,8 @@ impl<E> RealTime<E> {
 }
 
 impl<E> Cluster<E> {
-    /// Makes real time since `since` the clock of the cluster. The hosts' CPUs then take their own time, so that the cost
-    /// model charges nothing but computation that programs request.
+    /// Makes real time since `since` the clock of the cluster.
     pub fn set_live(&mut self, since: Instant) {
-        self.costs = self.costs.of_real_time();
         self.real_time = Some(RealTime { since, timers: EventQueue::default() });
     }
 

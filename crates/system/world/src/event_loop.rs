@@ -91,7 +91,7 @@ impl World {
         self.cluster.progress()
     }
 
-    /// Returns the present simulated time.
+    /// Returns the present simulated time, or the time of a live run.
     pub fn now(&self) -> Time {
         self.cluster.now()
     }
@@ -99,6 +99,11 @@ impl World {
     /// Returns the machine.
     pub fn machine(&self) -> &Machine {
         self.cluster.machine()
+    }
+
+    /// Returns true if the ranks live in real time.
+    pub fn is_live(&self) -> bool {
+        self.processes.job.live_since().is_some()
     }
 
     /// Returns the number of handled and pending events.

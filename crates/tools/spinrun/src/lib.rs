@@ -469,6 +469,11 @@ fn run(options: &Options) -> Result<u8, RunError> {
     let plan = &options.plan()?;
     let sdk = Sdk::find()?;
     let model = load_machine(options, &sdk)?;
+    if options.live && !options.set.is_empty() {
+        eprintln!(
+            "spinrun: note: --live: times of the machine order the events of the cards, and do not pass in real time"
+        );
+    }
     let lib_dir = sdk.lib_dir()?;
     // Ranks load libraries by this name of the folder as long as the job runs.
     let listed = Listable::new(lib_dir.clone()).map_err(|error| RunError::Folder { path: lib_dir.clone(), error })?;
@@ -935,6 +940,15 @@ fn tell_ends(world: &World, end: &End, ends: &[Option<End>], lost: &[String], pl
 fn tell(end: &End, doubts: &[String], plan: &Plan, world: &World, job: usize) -> u8 {
     let rank_in_job = |node: usize| world.seating().at(node).map_or(node, |seat| seat.rank);
     let program_of = |node: usize| plan.program_of(world.seating(), node);
+    let moment = |at: Time| match world.is_live() {
+        true => format!("{:.6} s of the run", at.as_ns_f64() / 1e9),
+        false => format!("{at} of simulated time"),
+    };
+    // All ranks of a live run go on at the same time.
+    let place = |running: usize| match world.is_live() {
+        true => String::new(),
+        false => format!(", in {}'s own code", world.name(running)),
+    };
     match end {
         End::Finished | End::Aborted { .. } => 0,
         End::RankFailed { rank, status, at } => {
@@ -944,7 +958,7 @@ fn tell(end: &End, doubts: &[String], plan: &Plan, world: &World, job: usize) ->
                 (Some(code @ SKIPPED), _) => code as u8,
                 (Some(code), _) => {
                     let (program, rank) = (program_of(*rank), rank_in_job(*rank));
-                    eprintln!("spinrun: {program}: rank {rank} exited with status {code} at {at} of simulated time");
+                    eprintln!("spinrun: {program}: rank {rank} exited with status {code} at {}", moment(*at));
                     code as u8
                 }
                 // `spinrun … | head`
@@ -953,7 +967,7 @@ fn tell(end: &End, doubts: &[String], plan: &Plan, world: &World, job: usize) ->
                     let signal = signal.unwrap_or(0);
                     let name = signal_name(signal);
                     let (program, rank) = (program_of(*rank), rank_in_job(*rank));
-                    eprintln!("spinrun: {program}: rank {rank} was ended by {name} at {at} of simulated time");
+                    eprintln!("spinrun: {program}: rank {rank} was ended by {name} at {}", moment(*at));
                     if signal == libc::SIGBUS
                         && let Some(why) = leftovers::shortage(plan.ranks() as usize)
                     {
@@ -969,7 +983,7 @@ fn tell(end: &End, doubts: &[String], plan: &Plan, world: &World, job: usize) ->
         }
         End::Deadlock { at, waits, polls } => {
             let program = plan.label(job);
-            eprintln!("spinrun: {program}: deadlock at {at} of simulated time: nothing is under way that could go on");
+            eprintln!("spinrun: {program}: deadlock at {}: nothing is under way that could go on", moment(*at));
             for line in merged(waits).iter().chain(doubts) {
                 eprintln!("spinrun:   {line}");
             }
@@ -983,8 +997,7 @@ fn tell(end: &End, doubts: &[String], plan: &Plan, world: &World, job: usize) ->
         }
         End::Interrupted { signal, running, at } => {
             let name = signal_name(*signal);
-            let running = world.name(*running);
-            eprintln!("spinrun: interrupted by {name} at {at} of simulated time, in {running}'s own code");
+            eprintln!("spinrun: interrupted by {name} at {}{}", moment(*at), place(*running));
             (SIGNALLED + signal) as u8
         }
         End::OutOfTime { rank } => {
@@ -1001,10 +1014,8 @@ fn tell(end: &End, doubts: &[String], plan: &Plan, world: &World, job: usize) ->
             let idle = idle_since.map_or(String::new(), |since| {
                 format!("; nothing has been under way since {since}, and ranks have only polled")
             });
-            let (program, running) = (program_of(*running), world.name(*running));
-            eprintln!(
-                "spinrun: {program}: time limit reached at {at} of simulated time, in {running}'s own code{idle}"
-            );
+            let (program, moment, place) = (program_of(*running), moment(*at), place(*running));
+            eprintln!("spinrun: {program}: time limit reached at {moment}{place}{idle}");
             TIMED_OUT
         }
     }
