@@ -163,13 +163,14 @@ static inline ptl_event_t checked_event(const char *file, int line, const char *
 /* Waits for an event, which must be of this kind. */
 #define EVENT(name, eq, kind) checked_event(__FILE__, __LINE__, name, eq, kind)
 
-/* Checks that no (further) event arrives. */
+/* Checks that no (further) event has arrived, before any rank goes on: a live rank would send at once. */
 #define NO_MORE(name, eq)                                                                                              \
     do {                                                                                                               \
         ptl_event_t more_;                                                                                             \
         int more_rc_ = PtlEQGet(eq, &more_);                                                                           \
         judge(more_rc_ == PTL_EQ_EMPTY, __FILE__, __LINE__, name, "expected an empty queue, got %s, event %s",         \
               code_name(more_rc_), more_rc_ == PTL_EQ_EMPTY ? "none" : event_name(more_.type));                        \
+        barrier();                                                                                                     \
     } while (0)
 
 /* Checks the current value of a counting event. */
