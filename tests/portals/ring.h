@@ -10,7 +10,7 @@
 
 #include "harness.h"
 
-enum { PATIENCE_MS = 100 };
+enum { PATIENCE_MS = 10000, TURNS = 1000000 };
 
 static int me_, size_;
 static int matching, logical;
@@ -143,7 +143,7 @@ static inline int unlink_entry(ptl_handle_me_t handle) { return matching ? PtlME
 
 #define NO_EVENT 255
 
-/* Returns the next event, waiting in simulated time only. */
+/* Returns the next event, or one of type NO_EVENT after a wait that is long for a live run, too. */
 static inline ptl_event_t next_event(ptl_handle_eq_t eq) {
     ptl_event_t event;
     unsigned int which;
@@ -193,7 +193,7 @@ static inline ptl_event_t checked_event(const char *file, int line, const char *
 
 static inline void await(ptl_handle_ct_t ct, ptl_size_t success, ptl_size_t failure) {
     ptl_ct_event_t now;
-    for (int turn = 0; turn < 200; turn++) {
+    for (int turn = 0; turn < TURNS; turn++) {
         if (PtlCTGet(ct, &now) != PTL_OK || (now.success >= success && now.failure >= failure))
             break;
         spin_host_compute(1000);
