@@ -145,6 +145,7 @@ def test_a_rank_polls_its_memory_without_calls(tmp_path: Path) -> None:
         static uint64_t source = 42;
         int main(void) {
             begin();
+            OK(spin_set_map(ni));
             ptl_pt_index_t pt;
             ptl_handle_me_t entry;
             ptl_handle_md_t md;
@@ -234,7 +235,8 @@ def test_an_endless_handler_is_killed(tmp_path: Path) -> None:
             static int32_t numbers[100];
             struct channel_options memory = {.start = numbers, .length = sizeof numbers};
             channel_id_t peer = connect(1 - spin_rank(), &memory, NULL, &ph, NULL);
-            return spin_rank() == 0 ? channel_send(peer, 0, sizeof numbers) : channel_wait(peer, 1);
+            if (spin_rank() == 0 ? channel_send(peer, 0, sizeof numbers) : channel_wait(peer, 1)) return 1;
+            return spin_barrier();
         }
     """)
     done = run("--timeout", "200", "-n", "2", with_handlers(tmp_path, source))
@@ -249,7 +251,7 @@ def test_an_endless_handler_is_killed(tmp_path: Path) -> None:
         ["--clock", "simulated"],
         ["--fail", "0@1us"],
         ["--drop", "*:0.5"],
-        ["--noise", "periodic:1us:1us"],
+        ["--noise", "periodic:1000:10"],
         ["--isolation", "thread"],
         ["--start", "fork"],
         ["--post-ahead", "8"],
@@ -259,8 +261,8 @@ def test_an_endless_handler_is_killed(tmp_path: Path) -> None:
 def test_options_of_simulations_are_refused(words: list[str]) -> None:
     done = run(*words, "true")
     assert done.returncode == 2
-    assert f"'{words[0]} " in done.stderr
-    assert "--live" in done.stderr
+    assert "the argument '--live' cannot be used with" in done.stderr
+    assert words[0] in done.stderr
 
 
 def test_times_of_the_machine_are_told(tmp_path: Path) -> None:

@@ -90,13 +90,15 @@ impl Job {
             if self.shared.watch_doorbell(seen) || self.shared.doorbell() != seen {
                 return false;
             }
-            let drained = (0..self.ranks.len()).fold(false, |any, rank| self.drain(rank) || any);
+            for rank in 0..self.ranks.len() {
+                self.drain(rank);
+            }
             let left = |at: Instant| at.saturating_duration_since(Instant::now());
             let left = [until.map(left), self.deadline.map(left)].into_iter().flatten().min();
             if left == Some(Duration::ZERO) {
                 return true;
             }
-            let output = drained.then_some(Output::PERIOD);
+            let output = self.output.is_some().then_some(Output::PERIOD);
             self.shared.sleep(seen, [left, output].into_iter().flatten().min());
         }
     }

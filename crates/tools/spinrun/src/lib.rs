@@ -94,7 +94,7 @@ struct Options {
     /// Run the ranks in real time on this computer, with the card as a program (docs/live.md)
     #[arg(long, conflicts_with_all = [
         "jobs", "gdb", "compute", "clock", "clock_start", "busy_wait_quantum", "spin_quantum", "patience", "bind_to", "start",
-        "isolation", "post_ahead", "poll_limit", "noise_options", "failure_options", "progress",
+        "isolation", "post_ahead", "poll_limit", "noise", "fail", "kill_card", "drop", "progress",
     ])]
     #[arg(long_help = "Run the ranks in real time on this computer, with the card as a program (docs/live.md).\n\n\
         The same programs run unchanged. All ranks run at once; spinrun is the card of each, whose handlers it executes. \
