@@ -244,6 +244,40 @@ def test_an_endless_handler_is_killed(tmp_path: Path) -> None:
     assert "payload handler 'ph' was killed after 1000000 cycles (accelerator.watchdog_cycles)" in done.stderr
 
 
+@pytest.mark.parametrize("name", ["mpich", "openmpi"])
+def test_mpi_programs(tmp_path: Path, name: str) -> None:
+    compiler = HOME / ".venv" / "mpi" / name / "bin" / "mpicc"
+    if not compiler.exists():
+        pytest.skip(f"{name} is not installed (requirements-mpi.txt)")
+    source, program = tmp_path / "ring.c", tmp_path / "ring"
+    source.write_text("""
+        #include <mpi.h>
+        #include <stdio.h>
+        #include <string.h>
+        static char out[300000], in[300000];
+        int main(void) {
+            int rank, ranks, right = 1;
+            long mine, sum;
+            MPI_Init(NULL, NULL);
+            MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+            MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+            int next = (rank + 1) % ranks, previous = (rank + ranks - 1) % ranks;
+            mine = rank + 1;
+            MPI_Allreduce(&mine, &sum, 1, MPI_LONG, MPI_SUM, MPI_COMM_WORLD);
+            memset(out, rank + 1, sizeof out);
+            MPI_Sendrecv(out, sizeof out, MPI_CHAR, next, 3, in, sizeof in, MPI_CHAR, previous, 3, MPI_COMM_WORLD,
+                         MPI_STATUS_IGNORE);
+            for (unsigned i = 0; i < sizeof in; i++) right &= in[i] == previous + 1;
+            printf("%d %ld %d\\n", rank, sum, right);
+            return MPI_Finalize();
+        }
+    """)
+    subprocess.run([compiler, source, "-o", program], check=True)
+    done = run("--timeout", "250", "-n", "3", program)
+    assert done.returncode == 0, done.stderr
+    assert sorted(done.stdout.splitlines()) == ["0 6 1", "1 6 1", "2 6 1"]
+
+
 @pytest.mark.parametrize(
     "words",
     [
