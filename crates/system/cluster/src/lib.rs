@@ -22,6 +22,7 @@ mod failures;
 mod memory;
 mod nodes;
 mod outlet;
+mod pace;
 mod ports;
 mod progress;
 mod ranks;

@@ -15,7 +15,7 @@
 //!
 //! * `rank_state`: state of a job and of its ranks
 //! * `pauses`, `idle_ranks`: run a rank to its next pause; resume ranks that poll or sleep
-//! * `live`: ranks in real time, which run on while others do
+//! * `live`, `live_state`: ranks in real time, which run on while others do
 //! * `threads`, `thread_files`: ranks with several threads, and the kernel's view of them
 //! * `busy_wait`, `polling_threads`, `free_running`, `free_run_state`, `symbols`: detect and stop polling threads;
 //!   threads that no longer hold back simulated time, with the source location of their loops
@@ -52,6 +52,7 @@ mod launch;
 pub mod leftovers;
 mod limits;
 mod live;
+mod live_state;
 #[cfg(target_arch = "x86_64")]
 mod loop_analysis;
 mod memory;
@@ -113,7 +114,7 @@ use affinity::Affinity;
 use bytemuck::AnyBitPattern;
 use fork_server::ForkServer;
 use job_spec::MAX_RANKS;
-use live::LiveState;
+use live_state::LiveState;
 use output::Output;
 use pmi_connections::Pmi;
 use rank_state::{Posted, Process, Rank};

@@ -11,22 +11,6 @@ use super::rank_state::{Job, Process};
 use super::{signals, threads};
 use std::time::{Duration, Instant};
 
-/// State of a live run.
-pub(super) struct LiveState {
-    /// Beginning of real time.
-    since: Instant,
-    /// Value of the doorbell after which no rank had a pause to hand out.
-    seen: Option<u32>,
-    /// Rank whose pause is handed out first, so that no rank keeps others waiting.
-    first: usize,
-}
-
-impl LiveState {
-    pub(super) fn new(since: Instant) -> LiveState {
-        LiveState { since, seen: None, first: 0 }
-    }
-}
-
 impl Job {
     /// Returns the beginning of a live run; `None` for a simulated one.
     pub fn live_since(&self) -> Option<Instant> {

@@ -6,7 +6,7 @@ use super::call::PMI;
 use super::fork_server::ForkServer;
 use super::free_run_state::{FreeRunReport, FreeRunState};
 use super::job_spec::JobSpec;
-use super::live::LiveState;
+use super::live_state::LiveState;
 use super::output::Output;
 use super::pages::Pages;
 use super::pmi_connections::Pmi;
