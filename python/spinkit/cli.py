@@ -442,8 +442,9 @@ def bench(out: Path) -> None:
     show_default=True,
     help="Kind of card; may be repeated.",
 )
+@click.option("--live", is_flag=True, help="Run the programs in real time (spinrun --live), without checks about time.")
 @click.option("--json", "json_file", type=_FILE, help="Also write every run to this file.")
-def conformance(names: tuple[str, ...], nics: tuple[str, ...], json_file: Path | None) -> None:
+def conformance(names: tuple[str, ...], nics: tuple[str, ...], live: bool, json_file: Path | None) -> None:
     """Run the Portals 4 tests: every feature on every card and kind of interface.
 
     Exits with 1 when a check fails.
@@ -457,7 +458,7 @@ def conformance(names: tuple[str, ...], nics: tuple[str, ...], json_file: Path |
     if unknown:
         raise click.UsageError(f"no group {unknown[0]}; {choice(unknown[0], there)}")
     chosen = [there[name] for name in dict.fromkeys(names) or there]
-    outcomes = _conformance.run(home, chosen, tuple(dict.fromkeys(nics)), toolchain())
+    outcomes = _conformance.run(home, chosen, tuple(dict.fromkeys(nics)), toolchain(), live=live)
     _conformance.show(outcomes)
     if json_file is not None:
         write_atomically(json_file, _json_text(_conformance.report(outcomes)))

@@ -70,6 +70,15 @@ static inline void skip_unless(int applicable) {
     exit(SKIPPED);
 }
 
+/* Returns true in a simulated run. Reports in a live one (spinrun --live) that the checks of this name are left out,
+ * because they are about time. */
+static inline int timed(const char *name) {
+    if (getenv("SPIN_LIVE") == NULL)
+        return 1;
+    printf("TIMED %s\n", name);
+    return 0;
+}
+
 static inline size_t difference(const void *a, const void *b, size_t length) {
     size_t at = 0;
     while (at < length && ((const unsigned char *)a)[at] == ((const unsigned char *)b)[at])

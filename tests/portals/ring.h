@@ -10,7 +10,7 @@
 
 #include "harness.h"
 
-enum { PATIENCE_MS = 100 };
+enum { PATIENCE_MS = 10000, TURNS = 1000000 };
 
 static int me_, size_;
 static int matching, logical;
@@ -143,7 +143,7 @@ static inline int unlink_entry(ptl_handle_me_t handle) { return matching ? PtlME
 
 #define NO_EVENT 255
 
-/* Returns the next event, waiting in simulated time only. */
+/* Returns the next event, or one of type NO_EVENT after a wait that is long for a live run, too. */
 static inline ptl_event_t next_event(ptl_handle_eq_t eq) {
     ptl_event_t event;
     unsigned int which;
@@ -163,13 +163,14 @@ static inline ptl_event_t checked_event(const char *file, int line, const char *
 /* Waits for an event, which must be of this kind. */
 #define EVENT(name, eq, kind) checked_event(__FILE__, __LINE__, name, eq, kind)
 
-/* Checks that no (further) event arrives. */
+/* Checks that no (further) event has arrived, before any rank goes on: a live rank would send at once. */
 #define NO_MORE(name, eq)                                                                                              \
     do {                                                                                                               \
         ptl_event_t more_;                                                                                             \
         int more_rc_ = PtlEQGet(eq, &more_);                                                                           \
         judge(more_rc_ == PTL_EQ_EMPTY, __FILE__, __LINE__, name, "expected an empty queue, got %s, event %s",         \
               code_name(more_rc_), more_rc_ == PTL_EQ_EMPTY ? "none" : event_name(more_.type));                        \
+        barrier();                                                                                                     \
     } while (0)
 
 /* Checks the current value of a counting event. */
@@ -192,7 +193,7 @@ static inline ptl_event_t checked_event(const char *file, int line, const char *
 
 static inline void await(ptl_handle_ct_t ct, ptl_size_t success, ptl_size_t failure) {
     ptl_ct_event_t now;
-    for (int turn = 0; turn < 200; turn++) {
+    for (int turn = 0; turn < TURNS; turn++) {
         if (PtlCTGet(ct, &now) != PTL_OK || (now.success >= success && now.failure >= failure))
             break;
         spin_host_compute(1000);

@@ -4,25 +4,12 @@
 
 enum { BYTES = 1 << 18 };
 static unsigned char source[BYTES], target[BYTES];
+static const unsigned int options = PTL_ME_OP_PUT | PTL_ME_EVENT_LINK_DISABLE;
 
-int main(int argc, char **argv) {
-    start(argc, argv);
-    ptl_handle_eq_t eq = queue(64);
-    ptl_pt_index_t pt = portal(eq, 0);
-    ptl_handle_md_t md = descriptor(source, BYTES, 0, PTL_EQ_NONE, PTL_CT_NONE);
-    unsigned int options = PTL_ME_OP_PUT | PTL_ME_EVENT_LINK_DISABLE;
-    int rc, busy = 0;
-    fill(source, BYTES, 4);
-
+/* While a long message arrives the entry is in use; it stays and the message is complete. */
+static void during_a_message(ptl_handle_eq_t eq, ptl_pt_index_t pt, ptl_handle_md_t md) {
     ptl_handle_me_t handle = append(pt, entry(target, BYTES, options), PTL_PRIORITY_LIST, NULL);
-    CODE("unlink idle", unlink_entry(handle), PTL_OK);
-    CODE("unlink twice", unlink_entry(handle), PTL_ARG_INVALID);
-    CODE("unlink no handle", unlink_entry(PTL_INVALID_HANDLE), PTL_ARG_INVALID);
-    CODE("unlink a descriptor", unlink_entry(md), PTL_ARG_INVALID);
-    NO_MORE("unlink is silent", eq);
-
-    /* While a long message arrives the entry is in use; it stays and the message is complete. */
-    handle = append(pt, entry(target, BYTES, options), PTL_PRIORITY_LIST, NULL);
+    int busy = 0;
     barrier();
     CHECK(PtlPut(md, 0, BYTES, PTL_NO_ACK_REQ, next(), pt, 0, 0, NULL, 0));
     spin_host_compute(5000);
@@ -32,7 +19,7 @@ int main(int argc, char **argv) {
             EQUAL("unlink during a message", event.type, PTL_EVENT_PUT);
             break;
         }
-        rc = unlink_entry(handle);
+        int rc = unlink_entry(handle);
         TRUE("unlink during a message", rc == PTL_IN_USE);
         if (rc != PTL_IN_USE)
             break;
@@ -42,6 +29,24 @@ int main(int argc, char **argv) {
     TRUE("unlink was tried during the message", busy > 0);
     FILLED("unlink leaves the message whole", target, BYTES, 4);
     CODE("unlink after the last event", unlink_entry(handle), PTL_OK);
+}
+
+int main(int argc, char **argv) {
+    start(argc, argv);
+    ptl_handle_eq_t eq = queue(64);
+    ptl_pt_index_t pt = portal(eq, 0);
+    ptl_handle_md_t md = descriptor(source, BYTES, 0, PTL_EQ_NONE, PTL_CT_NONE);
+    fill(source, BYTES, 4);
+
+    ptl_handle_me_t handle = append(pt, entry(target, BYTES, options), PTL_PRIORITY_LIST, NULL);
+    CODE("unlink idle", unlink_entry(handle), PTL_OK);
+    CODE("unlink twice", unlink_entry(handle), PTL_ARG_INVALID);
+    CODE("unlink no handle", unlink_entry(PTL_INVALID_HANDLE), PTL_ARG_INVALID);
+    CODE("unlink a descriptor", unlink_entry(md), PTL_ARG_INVALID);
+    NO_MORE("unlink is silent", eq);
+
+    if (timed("unlink during a message"))
+        during_a_message(eq, pt, md);
 
     /* At once after each event, many times. */
     for (int i = 0; i < 20; i++) {

@@ -31,6 +31,7 @@ _TIMEOUT_S = 60
 _SKIPPED = 77
 _HEAD = re.compile(r"/\* conformance: ranks=([\d,]+)\n \* (.*?)(?: \*/|\n)")
 _COUNTS = re.compile(r"^CHECKS (\d+) passed (\d+) failed$", re.MULTILINE)
+_TIMED = re.compile(r"^TIMED (.*)$", re.MULTILINE)
 _FAILURE = re.compile(r"^FAILED (.*?) \| (.*)$", re.MULTILINE)
 
 _T = TypeVar("_T")
@@ -82,6 +83,8 @@ class Outcome:
     checks: int
     """Number of checks that passed."""
     failures: tuple[Failure, ...]
+    timed: frozenset[str] = frozenset()
+    """Checks about simulated time, which a live run leaves out."""
 
 
 def groups(home: Path) -> list[Group]:
@@ -106,8 +109,13 @@ def cases(chosen: Iterable[Group], nics: Sequence[str]) -> list[Case]:
     return [Case(group, nic, *kind, ranks) for group in chosen for nic, kind in grid for ranks in group.ranks]
 
 
-def run(home: Path, chosen: Sequence[Group], nics: Sequence[str], tools: Toolchain) -> list[Outcome]:
-    """Compile and run everything on this computer's cores; outcomes are in the order of `cases`."""
+def run(
+    home: Path, chosen: Sequence[Group], nics: Sequence[str], tools: Toolchain, *, live: bool = False
+) -> list[Outcome]:
+    """Compile and run everything on this computer's cores; outcomes are in the order of `cases`.
+
+    `live` runs the programs in real time (`spinrun --live`).
+    """
     console = Console(stderr=True, highlight=False)
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
     with (
@@ -127,7 +135,7 @@ def run(home: Path, chosen: Sequence[Group], nics: Sequence[str], tools: Toolcha
 
         gather(partial(_compile, home, tools, processes, Path(scratch)), chosen, lambda group: group.name)
         every = cases(chosen, nics)
-        return gather(partial(_run, tools, processes, Path(scratch)), every, lambda case: case.what)
+        return gather(partial(_run, tools, processes, Path(scratch), live), every, lambda case: case.what)
 
 
 def _compile(home: Path, tools: Toolchain, processes: Processes, scratch: Path, group: Group) -> None:
@@ -146,21 +154,22 @@ def _compile(home: Path, tools: Toolchain, processes: Processes, scratch: Path, 
         raise SpinkitError(f"{group.source} does not compile:\n{errors.strip()}")
 
 
-def _run(tools: Toolchain, processes: Processes, scratch: Path, case: Case) -> Outcome:
-    limit = ("--timeout", str(_TIMEOUT_S))
+def _run(tools: Toolchain, processes: Processes, scratch: Path, live: bool, case: Case) -> Outcome:
+    limit = ("--timeout", str(_TIMEOUT_S), *(["--live"] if live else []))
     command = [str(tools.spinrun), "-n", str(case.ranks), "--nic", case.nic, *limit]
     program = [str(scratch / case.group.name), case.matching, case.addressing]
     status, output, errors = processes.execute([*command, *program], 2 * _TIMEOUT_S)
     held = sum(int(passed) for passed, _ in _COUNTS.findall(output))
     failures = tuple(Failure(check, detail) for check, detail in _FAILURE.findall(output))
+    timed = frozenset(_TIMED.findall(output))
     if status == _SKIPPED and not failures:
         return Outcome(case, "skipped", 0, ())
     if status == 0 and not failures and held > 0:
-        return Outcome(case, "passed", held, ())
+        return Outcome(case, "passed", held, (), timed)
     if not failures:
         last = errors.strip().splitlines()[-1:] or ["nothing was checked"]
         failures = (Failure("runs to its end", f"status {status}: {last[0]}"),)
-    return Outcome(case, "failed", held, failures)
+    return Outcome(case, "failed", held, failures, timed)
 
 
 def show(outcomes: Sequence[Outcome]) -> None:
@@ -179,6 +188,11 @@ def show(outcomes: Sequence[Outcome]) -> None:
     for (group_name, check), first, times in _failing(outcomes):
         where = first[0].what + (f" and {times - 1} more" if times > 1 else "")
         console.print(f"\n{group_name}: {check}: {where}\n    {first[1]}", markup=False, soft_wrap=True)
+    timed = {(outcome.case.group.name, check): None for outcome in outcomes for check in sorted(outcome.timed)}
+    if timed:
+        console.print("\nLeft out, because they are about simulated time:")
+    for group_name, check in timed:
+        console.print(f"    {group_name}: {check}", markup=False, soft_wrap=True)
     failed = sum(outcome.status == "failed" for outcome in outcomes)
     checks = sum(outcome.checks for outcome in outcomes)
     console.print(f"\n{len(outcomes)} runs, {failed} failed; {checks:,} checks passed")
@@ -205,6 +219,7 @@ def report(outcomes: Sequence[Outcome]) -> list[dict[str, Any]]:
             "status": outcome.status,
             "checks": outcome.checks,
             "failures": [{"check": failure.check, "detail": failure.detail} for failure in outcome.failures],
+            **({"timed": sorted(outcome.timed)} if outcome.timed else {}),
         }
         for outcome in outcomes
     ]

@@ -38,7 +38,7 @@ use bytemuck::{Pod, Zeroable};
 use std::sync::atomic::{AtomicU32, AtomicU64};
 
 /// First word of the memory file: "SPINMBX" and the version of this layout.
-pub const MAGIC: u64 = 0x5350_494e_4d42_5808;
+pub const MAGIC: u64 = 0x5350_494e_4d42_5809;
 /// Maximum number of threads of a rank that use the library at the same time.
 pub const SLOTS: usize = 16;
 /// Size of the bounce area of a rank, in bytes.
@@ -122,6 +122,9 @@ pub struct Header {
     /// 1 while the simulator and the ranks share one CPU. Spinning on a word then only delays the side that must change
     /// it.
     pub together: AtomicU32,
+    /// Start of a live run (`spinrun --live`) on CLOCK_MONOTONIC in nanoseconds, from which ranks count their time; 0 in
+    /// a simulated run.
+    pub live_since_ns: AtomicU64,
 }
 
 /// Call slot of one thread.

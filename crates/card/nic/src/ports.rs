@@ -58,7 +58,8 @@ pub struct Slice<'a> {
 pub trait Ports {
     /// Returns the current time.
     fn now(&self) -> Time;
-    /// Returns the time of the next event of the run, or [`Time::MAX`] if none is pending.
+    /// Returns the time before which no event of the run can occur: that of the next event, [`Time::MAX`] if none is
+    /// pending, or the current time if the host may act at any time.
     fn horizon(&self) -> Time;
     /// Schedules `event` of the card at `at`.
     fn schedule(&mut self, at: Time, event: NicEvent);

@@ -219,7 +219,8 @@ pub extern "C" fn PtlHandleIsEqual(a: Handle, b: Handle) -> c_int {
 /// See `spin.h`. Returns 0 outside of spinrun.
 #[unsafe(no_mangle)]
 pub extern "C" fn spin_time_ps() -> u64 {
-    if call::looks_in_a_row() > FREE_LOOKS && !session::forked() {
+    let is_live = Session::get().is_some_and(Session::is_live);
+    if !is_live && call::looks_in_a_row() > FREE_LOOKS && !session::forked() {
         host_call(Op::SpinSleep, &[("ps", &LOOK_PS)]);
     }
     call::flush();

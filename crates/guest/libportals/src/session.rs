@@ -6,6 +6,7 @@ use memmap2::{MmapMut, MmapOptions};
 use rustix::fs::{Access, access};
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal, getppid, parent_process_death_signal};
+use rustix::time::{ClockId, clock_gettime};
 use std::ffi::CString;
 use std::fs::OpenOptions;
 use std::io;
@@ -110,9 +111,18 @@ impl Session {
         self.slots.wrapping_add(k)
     }
 
-    /// Returns the simulated time of the simulator's last answer to a rank, in picoseconds.
+    /// Returns the simulated time of the simulator's last answer to a rank, in picoseconds; in a live run, the real time
+    /// since its start.
     pub fn now_ps(&self) -> u64 {
-        self.header().now_ps.load(Ordering::Relaxed)
+        match self.header().live_since_ns.load(Ordering::Relaxed) {
+            0 => self.header().now_ps.load(Ordering::Relaxed),
+            since => monotonic_ns().saturating_sub(since).saturating_mul(1000),
+        }
+    }
+
+    /// Returns true if the run is live: its time is real.
+    pub fn is_live(&self) -> bool {
+        self.header().live_since_ns.load(Ordering::Relaxed) != 0
     }
 
     /// Returns the descriptor of the shared memory file, and the byte offset of this rank's bounce area in it.
@@ -146,6 +156,11 @@ impl Session {
 fn ends_with(parent: usize) -> bool {
     let is_parent = Pid::as_raw(getppid()) as usize == parent;
     is_parent && parent_process_death_signal() == Ok(Some(Signal::KILL))
+}
+
+fn monotonic_ns() -> u64 {
+    let time = clock_gettime(ClockId::Monotonic);
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
 fn number(name: &str) -> Option<usize> {

@@ -23,10 +23,12 @@ mod failures;
 mod memory;
 mod nodes;
 mod outlet;
+mod pace;
 mod places;
 mod ports;
 mod progress;
 mod ranks;
+mod real_time;
 mod user_messages;
 
 pub use access::Access;

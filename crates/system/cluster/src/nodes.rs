@@ -22,6 +22,7 @@ use crate::memory::HostMemory;
 use crate::places::Places;
 use crate::ports::CardPorts;
 use crate::progress::RunProgress;
+use crate::real_time::RealTime;
 use crate::user_messages::{Listener, Messages};
 
 /// Cards, interconnect and host CPUs of a machine. `E` is the type of the events that ranks schedule for themselves.
@@ -30,6 +31,8 @@ pub struct Cluster<E> {
     pub(crate) places: Places,
     pub(crate) interconnect: Interconnect<Box<Packet>>,
     pub(crate) queue: EventQueue<Event<E>>,
+    /// Real time, and the events of ranks that wait for it; `None` in a simulation.
+    pub(crate) real_time: Option<RealTime<E>>,
     /// Cards of the ranks, followed by those of the switches with handlers.
     pub(crate) cards: Vec<Nic>,
     notices: Vec<(u32, Notice)>,
@@ -95,6 +98,7 @@ impl<E> Cluster<E> {
         Ok(Cluster {
             interconnect,
             queue: EventQueue::default(),
+            real_time: None,
             cards,
             notices: Vec::new(),
             costs: HostCosts::new(&machine),
@@ -263,6 +267,15 @@ impl<E> Cluster<E> {
         self.queue.push(self.now + delay, Event::Rank(event));
     }
 
+    /// Schedules `event` for the ranks after a delay that a program has asked for, such as a sleep or a time limit. It is
+    /// real time in a live cluster.
+    pub fn schedule_timer(&mut self, delay: Time, event: E) {
+        match &mut self.real_time {
+            Some(real_time) => real_time.schedule(self.now, delay, event),
+            None => self.schedule(delay, event),
+        }
+    }
+
     /// Returns the card of a rank or of a switch, for calls that do not affect its surroundings.
     pub fn card(&mut self, rank: usize) -> &mut Nic {
         self.lend(rank);
@@ -307,6 +320,7 @@ impl<E> Cluster<E> {
     ) -> R {
         let Cluster {
             queue,
+            real_time,
             interconnect,
             notices,
             timeline,
@@ -326,6 +340,7 @@ impl<E> Cluster<E> {
             rank: card,
             node: node as u32,
             is_dead,
+            is_live: real_time.is_some(),
             places,
             names,
             memory,

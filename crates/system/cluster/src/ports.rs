@@ -24,6 +24,8 @@ pub struct CardPorts<'a, E, M> {
     pub(crate) node: u32,
     /// True if the card is dead: no packet leaves it.
     pub(crate) is_dead: bool,
+    /// True if ranks live in real time, and may call at any time.
+    pub(crate) is_live: bool,
     pub(crate) places: &'a mut Places,
     /// Names of the nodes' processes; empty for "rank N".
     pub(crate) names: &'a [String],
@@ -56,7 +58,7 @@ impl<E, M: HostMemory> Ports for CardPorts<'_, E, M> {
     }
 
     fn horizon(&self) -> Time {
-        self.queue.peek_time().unwrap_or(Time::MAX)
+        if self.is_live { self.now } else { self.queue.peek_time().unwrap_or(Time::MAX) }
     }
 
     fn schedule(&mut self, at: Time, event: NicEvent) {

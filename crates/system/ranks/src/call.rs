@@ -98,6 +98,9 @@ impl ReplyData {
 pub enum Pause {
     /// The rank made a call and waits for the reply.
     Call(Call),
+    /// The rank of a live run runs on; its next call or its end comes from
+    /// [`Job::next_live_pause`](super::Job::next_live_pause).
+    Runs,
     /// All threads of the rank wait: some for replies to earlier calls, the others in the kernel, or they have ended.
     /// If one of them wakes and makes a call, [`Job::poll`](super::Job::poll) returns the call.
     Asleep {

@@ -13,6 +13,7 @@ impl Job {
         let Rank { inside, stopped, free_running, .. } = &self.ranks[rank];
         let slot = inside.trailing_zeros() as usize;
         !self.serve_copies
+            && self.live.is_none()
             && inside.is_power_of_two()
             && slot < SLOTS
             && stopped.is_empty()

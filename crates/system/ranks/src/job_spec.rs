@@ -61,6 +61,8 @@ pub struct JobSpec {
     pub forks: bool,
     /// Set if no rank speaks PMI; the ranks then get no PMI connection.
     pub speaks_no_pmi: bool,
+    /// Runs the ranks in real time: each runs on while others do, and every call waits for its reply.
+    pub live: bool,
     /// Runs the ranks of this program, which is the job's, as threads of this process.
     pub embedded: Option<Rc<embedded::Program>>,
     /// Builds the libfabric provider when the first rank has loaded an MPI that uses libfabric.
@@ -130,10 +132,10 @@ impl JobSpec {
         if self.must_wait() { 0 } else { POSTS as u32 }
     }
 
-    /// Returns true if each call must wait for its reply: on request; because CPU time is charged, which only a waiting
+    /// Returns true if each call must wait for its reply: on request; because the run is live; because CPU time is charged, which only a waiting
     /// call reports; or because the library copies memory, which it does only during such a call.
     pub fn must_wait(&self) -> bool {
-        self.waits || self.compute_scale_milli != 0 || self.serve_copies
+        self.waits || self.live || self.compute_scale_milli != 0 || self.serve_copies
     }
 
     /// Returns the programs of all ranks.

@@ -15,6 +15,7 @@
 //!
 //! * `rank_state`: state of a job and of its ranks
 //! * `pauses`, `idle_ranks`: run a rank to its next pause; resume ranks that poll or sleep
+//! * `live`, `live_state`: ranks in real time, which run on while others do
 //! * `threads`, `thread_files`: ranks with several threads, and the kernel's view of them
 //! * `busy_wait`, `polling_threads`, `free_running`, `free_run_state`, `symbols`: detect and stop polling threads;
 //!   threads that no longer hold back simulated time, with the source location of their loops
@@ -50,6 +51,8 @@ mod job_spec;
 mod launch;
 pub mod leftovers;
 mod limits;
+mod live;
+mod live_state;
 #[cfg(target_arch = "x86_64")]
 mod loop_analysis;
 mod memory;
@@ -111,6 +114,7 @@ use affinity::Affinity;
 use bytemuck::AnyBitPattern;
 use fork_server::ForkServer;
 use job_spec::MAX_RANKS;
+use live_state::LiveState;
 use output::Output;
 use pmi_connections::Pmi;
 use rank_state::{Posted, Process, Rank};
@@ -148,8 +152,9 @@ impl Job {
             return Err(JobError::Ranks(ranks));
         }
         let spare_descriptors = limits::check(&spec)?;
-        let shared = SharedMemory::new(ranks, spec.compute_scale_milli, spec.post_ahead(), spec.defer())?;
+        let mut shared = SharedMemory::new(ranks, spec.compute_scale_milli, spec.post_ahead(), spec.defer())?;
         shared.watch_signals()?;
+        let live = spec.live.then(|| LiveState::new(shared.begin_live()));
         let mut job = Job {
             ranks: std::iter::repeat_with(Rank::default).take(ranks).collect(),
             output: spec.tag_output.then(|| Output::new(seating.tags(&spec.job_names))),
@@ -158,6 +163,7 @@ impl Job {
             server: None,
             embedded: None,
             deadline: None,
+            live,
             children_seen: signals::children(),
             children_checked_at: Instant::now(),
             serve_copies: spec.serve_copies,
@@ -225,7 +231,7 @@ impl Job {
         signals::received()
     }
 
-    /// Starts a rank and runs it to its first call.
+    /// Starts a rank and runs it to its first call; in a live run, returns [`Pause::Runs`] at once.
     ///
     /// # Errors
     /// [`JobError::Spawn`] when the program cannot be started.
@@ -254,10 +260,11 @@ impl Job {
         if rank + 1 == self.ranks.len() {
             self.server = None;
         }
-        Ok(self.wait(rank))
+        Ok(self.pause_of_running(rank))
     }
 
-    /// Replies to a call at simulated time `now` and runs the rank to its next pause.
+    /// Replies to a call at simulated time `now` and runs the rank to its next pause; in a live run, returns
+    /// [`Pause::Runs`] at once.
     pub fn resume(&mut self, caller: Caller, now: Time, reply: &Reply) -> Pause {
         let rank = caller.rank as usize;
         debug_assert!(self.ranks[rank].inside & 1 << caller.slot != 0, "{caller:?} does not wait");
@@ -284,7 +291,7 @@ impl Job {
             (None, _) => self.shared.answer(caller, reply),
         }
         if !sleeps {
-            return self.wait(rank);
+            return self.pause_of_running(rank);
         }
         // A sleeping rank changes nothing, so its posted calls are taken over one by one.
         match self.next_post(rank) {

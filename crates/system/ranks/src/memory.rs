@@ -153,6 +153,12 @@ impl Job {
         let Some(pid) = pid.and_then(|pid| i32::try_from(pid).ok()) else { return Some(None) };
         let copied = copy(pid);
         if matches!(copied.as_ref().map_err(io::Error::raw_os_error), Err(Some(libc::EPERM | libc::ENOSYS))) {
+            if self.live.is_some() {
+                let message = "the system forbids the card to access its memory (process_vm_readv): a live card needs the \
+                               right to trace processes (CAP_SYS_PTRACE, or kernel.yama.ptrace_scope at most 1)";
+                self.refused.get_or_insert((rank, message.into()));
+                return Some(None);
+            }
             self.serve_copies = true;
             self.shared.end_posting();
             return None;

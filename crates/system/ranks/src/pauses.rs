@@ -83,7 +83,7 @@ impl Job {
     /// Checks the MPI of the first rank that speaks PMI, and returns the reason if it cannot use the card. Programs in
     /// interpreted languages load their MPI only now. Builds the provider of an MPI that uses libfabric before the rank
     /// gets its reply, and thus before it looks for the provider.
-    fn check_mpi_of_first_rank(&mut self, rank: usize) -> Option<String> {
+    pub(super) fn check_mpi_of_first_rank(&mut self, rank: usize) -> Option<String> {
         let Process::Alive(pid) = self.ranks[rank].process else { return None };
         if !self.pmi.has_begun(rank) {
             return None;
@@ -312,6 +312,6 @@ impl Job {
 
 /// Returns the exit status of a rank that aborts the job with this code. A nonzero code with a low byte of 0 still
 /// counts as a failure.
-fn abort_status(code: i32) -> ExitStatus {
+pub(super) fn abort_status(code: i32) -> ExitStatus {
     ExitStatus::from_raw((code & 0xff).max(i32::from(code != 0)) << 8)
 }

@@ -6,6 +6,7 @@ use super::call::PMI;
 use super::fork_server::ForkServer;
 use super::free_run_state::{FreeRunReport, FreeRunState};
 use super::job_spec::JobSpec;
+use super::live_state::LiveState;
 use super::output::Output;
 use super::pages::Pages;
 use super::pmi_connections::Pmi;
@@ -34,6 +35,8 @@ pub struct Job {
     pub(super) shared: SharedMemory,
     pub(super) ranks: Vec<Rank>,
     pub(super) deadline: Option<Instant>,
+    /// State of a live run; `None` for a simulated one.
+    pub(super) live: Option<LiveState>,
     pub(super) output: Option<Output>,
     pub(super) pmi: Pmi,
     pub(super) thread_files: ThreadFiles,

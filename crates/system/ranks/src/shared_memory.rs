@@ -14,11 +14,12 @@ use bytemuck::AnyBitPattern;
 use memmap2::MmapRaw;
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
 use rustix::thread::futex;
+use rustix::time::{ClockId, clock_gettime};
 use sim::Time;
 use std::fs::File;
 use std::os::fd::{AsRawFd, RawFd};
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Shared memory file of a job, and its mapping in this process.
 pub struct SharedMemory {
@@ -102,6 +103,7 @@ impl SharedMemory {
                 post_ahead: post_ahead.into(),
                 defer: defer.into(),
                 together: 0.into(),
+                live_since_ns: 0.into(),
             });
         }
         Ok(SharedMemory {
@@ -311,6 +313,13 @@ impl SharedMemory {
     /// Sets the simulated time that ranks read.
     pub fn set_now(&mut self, now: Time) {
         self.header().now_ps.store(now.as_ps(), Ordering::Relaxed);
+    }
+
+    /// Makes the ranks read real time, which begins now. Returns its beginning.
+    pub(super) fn begin_live(&mut self) -> Instant {
+        let (now, since) = (clock_gettime(ClockId::Monotonic), Instant::now());
+        self.header().live_since_ns.store(now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64, Ordering::Relaxed);
+        since
     }
 
     /// Tells the ranks whether they share one CPU with the simulator.

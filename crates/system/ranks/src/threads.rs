@@ -96,6 +96,11 @@ fn look_at_all(files: &ThreadFiles, shared: &SharedMemory, rank: usize, process:
     Look::AllWait
 }
 
+/// Returns true if each thread of a rank waits in a call, or in a futex call without a time limit ([`look_at_all`]).
+pub(super) fn all_wait(job: &Job, rank: usize) -> bool {
+    matches!(look_at_all(&job.thread_files, &job.shared, rank, job.ranks[rank].caller_pid), Look::AllWait)
+}
+
 /// Lists the blocked threads of a rank: those of `process` and of all processes that wait in calls. Returns `None` if a
 /// thread runs that neither spins on its reply nor is `free_running`, or while a process exits.
 fn census(

@@ -41,6 +41,9 @@ impl Processes {
                 let outcome = self.perform(cluster, &call).map(|step| self.charge_repeated_query(cluster, &call, step));
                 self.note_outcome(cluster, &call, &outcome, last_poll_empty);
                 match outcome {
+                    Ok(Action::Reply(delay, reply)) if matches!(call.op, Op::SpinSleep | Op::SpinHostCompute) => {
+                        cluster.schedule_timer(delay, Event::Resume(caller, Box::new(reply)));
+                    }
                     Ok(Action::Reply(delay, reply)) => answer(cluster, caller, delay, reply),
                     Ok(Action::Access(delay, access)) => {
                         cluster.schedule(delay, Event::Accessed(caller, Box::new(access)))

@@ -20,7 +20,6 @@ use super::failures::FailureError;
 use super::poll_state::Change;
 use super::processes::Processes;
 use super::tenants::Tenant;
-use super::wait::Wait;
 use ranks::{FreeRunReport, Job, Reply, Seating};
 
 /// A job on a simulated machine.
@@ -51,7 +50,10 @@ impl World {
         let uid = rustix::process::geteuid().as_raw();
         let places = Places::new(job.seating().nodes());
         let shares_nodes = places.are_shared();
-        let cluster = Cluster::with_rows(model, places, uid, trace, listener)?;
+        let mut cluster = Cluster::with_rows(model, places, uid, trace, listener)?;
+        if let Some(since) = job.live_since() {
+            cluster.set_live(since);
+        }
         let mut world = World { cluster, processes: Processes::new(job) };
         if shares_nodes && world.seating().jobs() == 1 {
             world.processes.share_nodes(&mut world.cluster, uid);
@@ -94,7 +96,7 @@ impl World {
         self.cluster.progress()
     }
 
-    /// Returns the present simulated time.
+    /// Returns the present simulated time, or the time of a live run.
     pub fn now(&self) -> Time {
         self.cluster.now()
     }
@@ -102,6 +104,11 @@ impl World {
     /// Returns the machine.
     pub fn machine(&self) -> &Machine {
         self.cluster.machine()
+    }
+
+    /// Returns true if the ranks live in real time.
+    pub fn is_live(&self) -> bool {
+        self.processes.job.live_since().is_some()
     }
 
     /// Returns the number of handled and pending events.
@@ -244,6 +251,9 @@ impl Ranks for Processes {
     }
 
     fn act_between_events(&mut self, cluster: &mut Cluster) -> Result<bool, RunError> {
+        if self.job.live_since().is_some() {
+            return Ok(self.act_live(cluster));
+        }
         self.release_long_parked(cluster);
         if cluster.next_event().is_some() {
             self.report_free_runs(cluster);
@@ -378,33 +388,5 @@ impl Processes {
             return End::Finished; // the jobs' ends differ
         }
         self.deadlock(cluster, &(0..self.ranks.len()).collect::<Vec<_>>())
-    }
-
-    /// Returns the deadlock of these ranks.
-    pub(super) fn deadlock(&self, cluster: &mut Cluster, ranks: &[usize]) -> End {
-        let waits = ranks.iter().map(|rank| self.describe_wait(cluster, *rank)).collect();
-        // The polls of parked threads since that time changed nothing.
-        End::Deadlock {
-            at: self.parked_releases.since().unwrap_or(cluster.now()),
-            waits,
-            polls: self.parked_releases.doubtful_turns(),
-        }
-    }
-
-    fn describe_wait(&self, cluster: &mut Cluster, number: usize) -> String {
-        let (rank, name) = (&self.ranks[number], cluster.name(number));
-        match (&rank.status, rank.waits.iter().next().map(|(_, wait)| wait)) {
-            (Some(_), _) => format!("{name} has ended"),
-            (None, _) if self.job.polling(number).is_some() => self.describe_polling(cluster, number),
-            (None, Some(Wait::Barrier(kind))) => {
-                let (barrier, (arrived, ranks)) = (kind.name(), self.arrived(number, *kind));
-                format!("{name} waits in {barrier}, where {arrived} of {ranks} ranks have come")
-            }
-            (None, Some(Wait::Idle { .. } | Wait::Search { .. })) => {
-                format!("{name} polls for events that nothing will bring")
-            }
-            (None, Some(wait)) => format!("{name} waits in {}", wait.describe(cluster.card(number))),
-            (None, None) => format!("{name} waits outside of the library"),
-        }
     }
 }

@@ -6,6 +6,8 @@
 //! The modules, top-down; each uses only those below it:
 //!
 //! * `event_loop`: the ranks in the event loop, and [`World`], the public interface
+//! * `live`: ranks in real time
+//! * `deadlock`: describes deadlocks
 //! * `failures`: scheduled failures of ranks and cards
 //! * `pauses`: handles the pauses of ranks
 //! * `polling`: ranks that wait for their own memory to change
@@ -31,6 +33,7 @@ mod call_dispatch;
 mod completions;
 mod computation;
 mod cpu_charges;
+mod deadlock;
 mod device_programs;
 mod end;
 mod error;
@@ -38,6 +41,7 @@ mod event;
 mod event_loop;
 mod failures;
 mod jobs;
+mod live;
 mod lookahead;
 mod membership;
 mod outcome;

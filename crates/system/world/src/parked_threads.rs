@@ -43,7 +43,9 @@ impl Processes {
 
     /// Records a sleep. Warns once if ranks only sleep and nothing else happens.
     pub fn note_sleep(&mut self, cluster: &mut Cluster, rank: usize) {
-        if let Some(since) = self.sleep_monitor.sleep(cluster.now()) {
+        if self.job.live_since().is_none()
+            && let Some(since) = self.sleep_monitor.sleep(cluster.now())
+        {
             let message = format!(
                 "nothing but sleeps, looks at the clock and polls that found nothing has happened since {since}: what a rank \
                  waits for may never come (--timeout ends such a run)"

@@ -76,6 +76,7 @@ impl Processes {
                     self.call(cluster, call);
                 }
             }
+            Pause::Runs => {}
             // Its threads continue when events answer them.
             Pause::Asleep { rank } => {
                 self.note_change(cluster, rank, Change::Other);

@@ -163,7 +163,7 @@ impl Processes {
             *number = rank.wait_number;
         }
         if let Some(limit) = limit {
-            cluster.schedule(limit, Event::Timeout(caller, rank.wait_number));
+            cluster.schedule_timer(limit, Event::Timeout(caller, rank.wait_number));
         }
         rank.waits.begin(caller.slot, wait);
         self.start_completion(cluster, caller.rank as usize);
@@ -260,7 +260,9 @@ impl Processes {
     /// thread is inside the library or polls: it finds the completion, matches the message, and starts the triggered
     /// operations (sPIN §4.4.1).
     pub fn start_completion(&mut self, cluster: &mut Cluster, rank: usize) {
-        let polls = self.job.polling(rank).is_some() || self.job.is_free_running(rank);
+        // A live rank may poll its memory at any time.
+        let polls =
+            self.job.polling(rank).is_some() || self.job.is_free_running(rank) || self.job.live_since().is_some();
         let can_complete = !self.ranks[rank].waits.is_empty() || polls;
         if self.ranks[rank].completing || !can_complete {
             return;

@@ -68,11 +68,15 @@ const SKIPPED: i32 = 77;
 const NIC_KIND: &str = "SPIN_NIC";
 /// The variable that tells `libsimclock.so` that only the process which spinrun has started is a rank before it calls `libportals.so`.
 const PLAIN: &str = "SPIN_PLAIN";
+/// Variable that is 1 for the ranks of a live run.
+const LIVE: &str = "SPIN_LIVE";
 /// Forms of the command line.
 const USAGE: &str = "spinrun [OPTIONS] <PROGRAM>... [: [-n N] [-x NAME[=VALUE]] [--wdir DIR] <PROGRAM>...]...\n       \
                      spinrun [OPTIONS] --jobs <FILE>";
 /// Reason for which the ranks of several programs are executed processes.
 const SEVERAL: &str = "the run has several programs";
+/// Reason for which the ranks of a live run are executed processes.
+const REAL: &str = "the run is live";
 /// The exit status of a process that a signal has ended is this number plus the signal's.
 const SIGNALLED: i32 = 128;
 
@@ -87,6 +91,16 @@ const SIGNALLED: i32 = 128;
 #[derive(Debug, Parser)]
 #[command(name = "spinrun", version, override_usage = USAGE)]
 struct Options {
+    /// Run the ranks in real time on this computer, with the card as a program (docs/live.md)
+    #[arg(long, conflicts_with_all = [
+        "jobs", "gdb", "compute", "clock", "clock_start", "busy_wait_quantum", "spin_quantum", "patience", "bind_to", "start",
+        "isolation", "post_ahead", "poll_limit", "noise", "fail", "kill_card", "drop", "progress",
+    ])]
+    #[arg(long_help = "Run the ranks in real time on this computer, with the card as a program (docs/live.md).\n\n\
+        The same programs run unchanged. All ranks run at once; spinrun is the card of each, whose handlers it executes. \
+        spin_time_ps and sleeps are real. The times of the machine file only order the events of the cards. Ranks that all wait for \
+        cards for a second end the run as a deadlock. Programs see SPIN_LIVE=1.")]
+    live: bool,
     /// Number of ranks
     #[arg(short, long = "ranks", visible_alias = "np", value_name = "N", default_value_t = 1,
           value_parser = clap::value_parser!(u32).range(1..=Job::MAX_RANKS as i64))]
@@ -482,6 +496,11 @@ fn run(options: &Options) -> Result<u8, RunError> {
     }
     let sdk = Sdk::find()?;
     let model = load_machine(options, &sdk)?;
+    if options.live && !options.set.is_empty() {
+        eprintln!(
+            "spinrun: note: --live: times of the machine order the events of the cards, and do not pass in real time"
+        );
+    }
     let lib_dir = sdk.lib_dir()?;
     // Ranks load libraries by this name of the folder as long as the job runs.
     let listed = Listable::new(lib_dir.clone()).map_err(|error| RunError::Folder { path: lib_dir.clone(), error })?;
@@ -579,6 +598,9 @@ fn job_spec(
     listed: &Path,
 ) -> Result<JobSpec, RunError> {
     let mut common = vec![(NIC_KIND.into(), machine.nic.kind.name().into())];
+    if options.live {
+        common.push((LIVE.into(), "1".into()));
+    }
     common.extend(clocks::variables(options.clock, options.clock_start));
     if options.clock == Clock::Real && options.clock_start.is_some() {
         eprintln!("spinrun: note: --clock-start has no effect without --clock simulated");
@@ -615,12 +637,13 @@ fn job_spec(
         tag_output: options.tag_output,
         compute_scale_milli: options.compute.scale(),
         serve_copies: false,
-        busy_wait_quantum: busy_wait_quantum(options).0,
+        busy_wait_quantum: if options.live { None } else { busy_wait_quantum(options).0 },
         cpu_limit: Some(Duration::from_millis(options.patience)),
         post_ahead: options.post_ahead,
         poll_limit: Some(options.poll_limit),
         waits: options.failures.kills() || !plan.deaths.is_empty(),
-        adapts_affinity: options.bind_to == BindTo::Auto && first.threads.is_none(),
+        live: options.live,
+        adapts_affinity: options.bind_to == BindTo::Auto && first.threads.is_none() && !options.live,
         forks: first.forks,
         embedded: first.threads,
         speaks_no_pmi,
@@ -664,11 +687,17 @@ fn program_start(
     let mut preloaded = preloaded(&libraries, options.clock, lib_dir);
     if threads.is_ok() {
         preloaded = Preloaded { libraries: &[], is_only_for_clocks: false };
+    } else if options.live {
+        let libraries = preloaded.libraries.strip_prefix(&[CLOCKS]).unwrap_or(preloaded.libraries);
+        preloaded = Preloaded { libraries, is_only_for_clocks: false };
     }
     if preloaded.is_only_for_clocks {
         env.push((PLAIN.into(), "1".into()));
     }
     let mut facts = Facts::of(program, &libraries, |name| variable(&env, name));
+    if options.live {
+        facts.objection = Some(REAL.into());
+    }
     if !plan.is_simple() {
         facts.objection.get_or_insert_with(|| SEVERAL.into());
     }
@@ -698,7 +727,9 @@ fn threads(
 ) -> Result<Result<Rc<Program>, String>, RunError> {
     let program = &application.words[0];
     let mut facts = Facts::of(program, &[], |name| variable(env, name));
-    if !plan.is_simple() {
+    if options.live {
+        facts.objection = Some(REAL.into());
+    } else if !plan.is_simple() {
         facts.objection = Some(SEVERAL.into());
     } else if options.ranks_per_node > 1 {
         facts.objection = Some("--ranks-per-node places processes".into());
@@ -834,6 +865,9 @@ fn pmi_library(lib_dir: &Path, job: usize) -> Vec<(OsString, OsString)> {
     })
 }
 
+/// Library by which ranks sleep in simulated time.
+const CLOCKS: &str = "libsimclock.so";
+
 /// Libraries to preload into a program.
 struct Preloaded {
     libraries: &'static [&'static str],
@@ -850,7 +884,7 @@ fn preloaded(libraries: &[PathBuf], clock: Clock, lib_dir: &Path) -> Preloaded {
         let named = |path: &PathBuf| path.file_name().is_some_and(|name| name.as_bytes().starts_with(start.as_bytes()));
         libraries.iter().any(named)
     };
-    let all = &["libsimclock.so", "libsimpmix.so", "libportals.so"];
+    let all = &[CLOCKS, "libsimpmix.so", "libportals.so"];
     let is_lost = lib_dir.as_os_str().as_bytes().iter().any(|byte| matches!(byte, b':' | b'$'));
     let (libraries, is_only_for_clocks): (&[_], _) =
         match (has("libpmix") || is_lost, has("libportals") || has("libmpi")) {
@@ -954,6 +988,15 @@ fn tell_ends(world: &World, end: &End, ends: &[Option<End>], lost: &[String], pl
 fn tell(end: &End, doubts: &[String], plan: &Plan, world: &World, job: usize) -> u8 {
     let rank_in_job = |node: usize| world.seating().at(node).map_or(node, |seat| seat.rank);
     let program_of = |node: usize| plan.program_of(world.seating(), node);
+    let moment = |at: Time| match world.is_live() {
+        true => format!("{:.6} s of the run", at.as_ns_f64() / 1e9),
+        false => format!("{at} of simulated time"),
+    };
+    // All ranks of a live run go on at the same time.
+    let place = |running: usize| match world.is_live() {
+        true => String::new(),
+        false => format!(", in {}'s own code", world.name(running)),
+    };
     match end {
         End::Finished | End::Aborted { .. } => 0,
         End::RankFailed { rank, status, at } => {
@@ -963,7 +1006,7 @@ fn tell(end: &End, doubts: &[String], plan: &Plan, world: &World, job: usize) ->
                 (Some(code @ SKIPPED), _) => code as u8,
                 (Some(code), _) => {
                     let (program, rank) = (program_of(*rank), rank_in_job(*rank));
-                    eprintln!("spinrun: {program}: rank {rank} exited with status {code} at {at} of simulated time");
+                    eprintln!("spinrun: {program}: rank {rank} exited with status {code} at {}", moment(*at));
                     code as u8
                 }
                 // `spinrun … | head`
@@ -972,7 +1015,7 @@ fn tell(end: &End, doubts: &[String], plan: &Plan, world: &World, job: usize) ->
                     let signal = signal.unwrap_or(0);
                     let name = signal_name(signal);
                     let (program, rank) = (program_of(*rank), rank_in_job(*rank));
-                    eprintln!("spinrun: {program}: rank {rank} was ended by {name} at {at} of simulated time");
+                    eprintln!("spinrun: {program}: rank {rank} was ended by {name} at {}", moment(*at));
                     if signal == libc::SIGBUS
                         && let Some(why) = leftovers::shortage(plan.ranks() as usize)
                     {
@@ -988,7 +1031,7 @@ fn tell(end: &End, doubts: &[String], plan: &Plan, world: &World, job: usize) ->
         }
         End::Deadlock { at, waits, polls } => {
             let program = plan.label(job);
-            eprintln!("spinrun: {program}: deadlock at {at} of simulated time: nothing is under way that could go on");
+            eprintln!("spinrun: {program}: deadlock at {}: nothing is under way that could go on", moment(*at));
             for line in merged(waits).iter().chain(doubts) {
                 eprintln!("spinrun:   {line}");
             }
@@ -1002,8 +1045,7 @@ fn tell(end: &End, doubts: &[String], plan: &Plan, world: &World, job: usize) ->
         }
         End::Interrupted { signal, running, at } => {
             let name = signal_name(*signal);
-            let running = world.name(*running);
-            eprintln!("spinrun: interrupted by {name} at {at} of simulated time, in {running}'s own code");
+            eprintln!("spinrun: interrupted by {name} at {}{}", moment(*at), place(*running));
             (SIGNALLED + signal) as u8
         }
         End::OutOfTime { rank } => {
@@ -1020,10 +1062,8 @@ fn tell(end: &End, doubts: &[String], plan: &Plan, world: &World, job: usize) ->
             let idle = idle_since.map_or(String::new(), |since| {
                 format!("; nothing has been under way since {since}, and ranks have only polled")
             });
-            let (program, running) = (program_of(*running), world.name(*running));
-            eprintln!(
-                "spinrun: {program}: time limit reached at {at} of simulated time, in {running}'s own code{idle}"
-            );
+            let (program, moment, place) = (program_of(*running), moment(*at), place(*running));
+            eprintln!("spinrun: {program}: time limit reached at {moment}{place}{idle}");
             TIMED_OUT
         }
     }
