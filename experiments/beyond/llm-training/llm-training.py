@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Time of a training step of a language model on a network, for each number of accelerators.
 
-Arguments: shape, network (`fat` or `dragonfly`), place of the additions (`host`, `card`, `switch`, `free` or `bound`),
-numbers of accelerators separated by commas. A line with a JSON object is printed for each number:
+Arguments: shape, network (`fat`, `dragonfly` or `wide`), place of the additions (`host`, `card`, `switch`, `free` or
+`bound`), numbers of accelerators separated by commas. A line with a JSON object is printed for each number:
 
     ranks       accelerators
     time_ms     time of the step

@@ -4,7 +4,7 @@
 A node has a switch with a link of 3,600 Gbit/s to each accelerator (NVLink 4: 450 GB/s in each direction) and eight
 links of 400 Gbit/s, one to each leaf switch of its pod. A pod has eight nodes. In a fat tree a leaf has a link to each
 of eight spines. In a dragonfly each pair of pods (groups) has links between leaves, and a pod has as many links to
-others as in the fat tree.
+others as in the fat tree; `wide` gives each pair at least eight, so that each leaf has a link to each group.
 
 Hosts after the accelerators stand for switches that add, as `spinkit goal gen llm` numbers them with `--collectives
 allreduce=switch,tree=8x8,planes=8`: in each plane one at each node's switch, one at a leaf of each pod, and one root.
@@ -31,12 +31,12 @@ def _spines(pods: int) -> list[str]:
     ]
 
 
-def _groups(pods: int) -> list[str]:
+def _groups(pods: int, least: int) -> list[str]:
     """Return the links between the groups of a dragonfly: those of a pair start at consecutive leaves."""
     links = []
     for one in range(pods):
         for other in range(one):
-            of_pair = max(1, NODE * NODE // (pods - 1))
+            of_pair = max(least, NODE * NODE // (pods - 1))
             for link in range(of_pair):
                 leaf = (one + other + link) % NODE
                 links.append(_edge(f"leaf{one}x{leaf}", f"leaf{other}x{leaf}", LINK))
@@ -50,7 +50,7 @@ def network(kind: str, ranks: int) -> str:
     hosts = ranks + NODE * (nodes + (pods if nodes > 1 else 0) + has_roots)
     edges = [_edge(f"h{rank}", f"node{rank // NODE}", NVLINK) for rank in range(ranks)]
     edges += [_edge(f"node{node}", f"leaf{node // NODE}x{leaf}", LINK) for node in range(nodes) for leaf in range(NODE)]
-    edges += _spines(pods) if kind == "fat" else _groups(pods)
+    edges += _spines(pods) if kind == "fat" else _groups(pods, NODE if kind == "wide" else 1)
     places = [f"node{node}" for node in range(nodes) for _ in range(NODE)]
     if nodes > 1:
         places += [f"leaf{pod}x{plane}" for pod in range(pods) for plane in range(NODE)]

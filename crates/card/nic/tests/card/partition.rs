@@ -50,9 +50,9 @@ fn processes_of_a_node_have_different_pids() {
     let interfaces = [first, open(1, ptl::ID_ANY), open(2, ptl::ID_ANY)].map(Result::unwrap);
     let ids = [0, 1, 2].map(|process| rig.cards[process].portals_mut().physical_id(interfaces[process]).unwrap());
     assert_eq!(ids, [(0, 9), (0, 2), (1, 1)].map(|(nid, pid)| Process { nid, pid }));
-    for process in 0..3 {
-        rig.portal(process, interfaces[process], 0, 0, ptl::EQ_NONE);
-        rig.append(process, interfaces[process], List::Priority, any_entry(START, 4096, ptl::me::EVENT_LINK_DISABLE));
+    for (process, ni) in interfaces.into_iter().enumerate() {
+        rig.portal(process, ni, 0, 0, ptl::EQ_NONE);
+        rig.append(process, ni, List::Priority, any_entry(START, 4096, ptl::me::EVENT_LINK_DISABLE));
     }
     let eq = rig.cards[2].portals_mut().eq_alloc(interfaces[2], 8).unwrap();
     let options = md::EVENT_SEND_DISABLE;

@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use crate::harness::{Run, plain, program, reported, spinrun};
+use crate::harness::{Run, command, plain, program, reported, spinrun};
 
 const NICS: [&str; 3] = ["rdma", "portals4", "spin"];
 
