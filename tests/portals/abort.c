@@ -82,7 +82,7 @@ int main(int argc, char **argv) {
     arguments(argc, argv);
     PtlAbort(); /* before PtlInit: nothing to end */
     start(argc, argv);
-    if (timed("one event wakes one waiter"))
+    if (keeps_time("one event wakes one waiter"))
         shared_queue();
     sleeper();
     eq = queue(4);

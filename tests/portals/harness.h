@@ -72,7 +72,7 @@ static inline void skip_unless(int applicable) {
 
 /* Returns true in a simulated run. Reports in a live one (spinrun --live) that the checks of this name are left out,
  * because they are about time. */
-static inline int timed(const char *name) {
+static inline int keeps_time(const char *name) {
     if (getenv("SPIN_LIVE") == NULL)
         return 1;
     printf("TIMED %s\n", name);

@@ -82,7 +82,7 @@ int main(int argc, char **argv) {
     EVENT("enabled again", eq, PTL_EVENT_PUT);
 
     settle();
-    if (timed("disable waits"))
+    if (keeps_time("disable waits"))
         disable_during_a_message(pt, md, eq, acks);
     CHECK(PtlPTDisable(ni, pt));
     CHECK(unlink_entry(handle));

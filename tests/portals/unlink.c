@@ -45,7 +45,7 @@ int main(int argc, char **argv) {
     CODE("unlink a descriptor", unlink_entry(md), PTL_ARG_INVALID);
     NO_MORE("unlink is silent", eq);
 
-    if (timed("unlink during a message"))
+    if (keeps_time("unlink during a message"))
         during_a_message(eq, pt, md);
 
     /* At once after each event, many times. */

@@ -62,7 +62,7 @@ pub enum AllReduce {
     Doubling,
     /// Reduce-scatter within a node, all-reduce of the parts between nodes, all-gather within the node; all by rings.
     Hierarchical,
-    /// The same, but chunks are added and forwarded independently, as by handlers of cards.
+    /// Hierarchical, but chunks are added and forwarded independently, as by handlers of cards.
     Card,
     /// A tree of switches, which are ranks after those of the application.
     Switch,
@@ -200,7 +200,7 @@ pub struct Call<'a> {
 const TAG_BITS: u32 = 12;
 /// Rounds of a channel beyond which chunks grow.
 const MAX_ROUNDS: u64 = 16;
-/// The same for all channels of cards and switches, whose rounds overlap.
+/// Limit for all channels together of cards and switches, whose rounds overlap.
 const MAX_OVERLAPPING_ROUNDS: u64 = 64;
 /// Highest number of a call.
 pub const MAX_CALLS: u32 = 1 << (31 - TAG_BITS);

@@ -142,7 +142,7 @@ fn groups_in_one_plane_are_kept_apart() {
     assert!(run(&schedule, &LogGops::default(), &Options::default()).unwrap().unreceived.is_empty());
 }
 
-/// Where only latency counts, the parts of a card take as long as the whole: two times seven steps around the ring. Rounds of
+/// If only latency counts, the parts of a card take as long as the whole: two times seven steps around the ring. Rounds of
 /// hosts follow each other: 16, the most, for the embedding of 128 KiB.
 #[test]
 fn chunks_of_cards_overlap() {
