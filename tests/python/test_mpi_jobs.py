@@ -181,7 +181,7 @@ int main(int argc, char **argv) {
 @pytest.mark.parametrize("card", CARDS)
 @pytest.mark.parametrize("mpi", ["mpich", "openmpi"])
 def test_ranks_of_a_node_find_each_other(mpi: str, card: str, tmp_path: Path) -> None:
-    """Open MPI knows the ranks of a node; MPICH is told that each is alone, so that it uses no shared memory."""
+    """Open MPI knows the ranks of a node. MPICH finds each rank alone on its node, so it uses no shared memory."""
     (tmp_path / "nodes.c").write_text(NODES)
     subprocess.run([MPI / mpi / "bin" / "mpicc", tmp_path / "nodes.c", "-o", tmp_path / "nodes"], check=True)
     for per_node in (1, 2, 4):

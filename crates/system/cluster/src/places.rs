@@ -13,7 +13,7 @@ pub struct Places {
     nodes: usize,
     /// Node of each rank; empty if each rank has the node of its number.
     of: Vec<u32>,
-    /// State of each node; empty if each rank has a node of its own.
+    /// State of each node; empty if no ranks share a node.
     shared: Vec<Node>,
 }
 

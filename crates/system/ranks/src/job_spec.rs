@@ -132,8 +132,9 @@ impl JobSpec {
         if self.must_wait() { 0 } else { POSTS as u32 }
     }
 
-    /// Returns true if each call must wait for its reply: on request; because the run is live; because CPU time is charged, which only a waiting
-    /// call reports; or because the library copies memory, which it does only during such a call.
+    /// Returns true if each call must wait for its reply: on request; because the run is live; because CPU time is
+    /// charged, which only a waiting call reports; or because the library copies memory, which it does only during such
+    /// a call.
     pub fn must_wait(&self) -> bool {
         self.waits || self.live || self.compute_scale_milli != 0 || self.serve_copies
     }

@@ -206,15 +206,9 @@ const MAX_OVERLAPPING_ROUNDS: u64 = 64;
 pub const MAX_CALLS: u32 = 1 << (31 - TAG_BITS);
 
 impl Collectives {
-    /// Returns the number of ranks of a schedule for an application with `ranks` ranks: with switches, these follow.
-    pub fn ranks_with_switches(&self, ranks: u32) -> u64 {
-        let switches = if self.all_reduce == AllReduce::Switch { self.switches.switches(ranks) } else { 0 };
-        u64::from(ranks) + switches
-    }
-
     /// Returns the switches of an application with `ranks` ranks.
     pub fn switches(&self, ranks: u32) -> Switches {
-        Switches::new(self.switches, ranks)
+        Switches::new(self.switches, ranks, self.all_reduce == AllReduce::Switch)
     }
 
     /// Adds one rank's part of a call to the current rank of a schedule, after the ends of `after`. Returns the

@@ -169,7 +169,7 @@ impl Llm {
             return wrong(format!("{name} is at least 1"));
         }
         let ranks =
-            u32::try_from(self.ranks()).map_or(self.ranks(), |ranks| self.collectives.ranks_with_switches(ranks));
+            u32::try_from(self.ranks()).map_or(self.ranks(), |ranks| self.collectives.switches(ranks).all_ranks());
         if ranks > MAX_RANKS.into() {
             return wrong(format!("{ranks} ranks: at most {MAX_RANKS}"));
         }
@@ -199,18 +199,15 @@ impl Llm {
     pub fn generate(&self) -> Result<Schedule, LlmError> {
         self.check()?;
         let ranks = u32::try_from(self.ranks()).unwrap_or(MAX_RANKS);
-        let with_switches = u32::try_from(self.collectives.ranks_with_switches(ranks)).unwrap_or(MAX_RANKS);
-        let mut builder = Builder::new(with_switches);
         let mut switches = self.collectives.switches(ranks);
+        let mut builder = Builder::new(u32::try_from(switches.all_ranks()).unwrap_or(MAX_RANKS));
         let sizes = self.sizes();
         for rank in 0..ranks {
             builder.begin_rank(rank);
             Rank::new(self, &sizes, rank, &mut switches, &mut builder).step()?;
             builder.end_rank()?;
         }
-        if with_switches > ranks {
-            switches.add(&mut builder)?;
-        }
+        switches.add(&mut builder)?;
         Ok(builder.finish()?)
     }
 }

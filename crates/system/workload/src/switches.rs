@@ -57,7 +57,7 @@ impl Shape {
     }
 
     /// Returns the number of switches for this number of ranks.
-    pub fn switches(&self, ranks: u32) -> u64 {
+    fn switches(&self, ranks: u32) -> u64 {
         let blocks = self.blocks(ranks).into_iter().map(|size| u64::from(ranks.div_ceil(size.max(1))));
         blocks.sum::<u64>() * u64::from(self.planes)
     }
@@ -116,15 +116,23 @@ pub struct Switches {
     shape: Shape,
     /// Ranks of the application.
     ranks: u32,
+    /// Number of switches.
+    count: u64,
     groups: Vec<Group>,
     /// Index of each group by its members and plane.
     numbers: HashMap<(Vec<u32>, u32), usize>,
 }
 
 impl Switches {
-    /// Creates the switches for `ranks` ranks, of which no group uses any yet.
-    pub fn new(shape: Shape, ranks: u32) -> Switches {
-        Switches { shape, ranks, groups: Vec::new(), numbers: HashMap::new() }
+    /// Creates the switches for `ranks` ranks, of which no group uses any yet; none if they are not used.
+    pub fn new(shape: Shape, ranks: u32, are_used: bool) -> Switches {
+        let count = if are_used { shape.switches(ranks) } else { 0 };
+        Switches { shape, ranks, count, groups: Vec::new(), numbers: HashMap::new() }
+    }
+
+    /// Returns the number of ranks of the schedule: those of the application, and the switches.
+    pub fn all_ranks(&self) -> u64 {
+        u64::from(self.ranks) + self.count
     }
 
     /// Adds a chunk of a member to the current rank of a schedule. Returns its end.
@@ -179,8 +187,7 @@ impl Switches {
                 of_switch.entry(switch.number).or_default().push((group, switch));
             }
         }
-        let count = u32::try_from(self.shape.switches(self.ranks)).unwrap_or(u32::MAX);
-        for number in self.ranks..self.ranks.saturating_add(count) {
+        for number in self.ranks..u32::try_from(self.all_ranks()).unwrap_or(u32::MAX) {
             builder.begin_rank(number);
             for (group, switch) in of_switch.remove(&number).unwrap_or_default() {
                 for &chunk in &group.chunks {

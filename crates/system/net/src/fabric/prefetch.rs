@@ -4,7 +4,7 @@
 use sim::memory::prefetch;
 
 use super::links_and_hosts::{Event, Fabric};
-use super::packet::{NOWHERE, Role, Way};
+use super::packet::{NOWHERE, Role};
 use super::parameters::Flow;
 use crate::topology::RouteState;
 
@@ -76,7 +76,8 @@ impl Fabric {
                     return token;
                 }
                 if self.queues.are_used()
-                    && let Some(last) = self.queues.channels[self.channel_of(packet.way)].waiting.newest()
+                    && let Some(last) =
+                        self.queues.channels[self.channel(packet.way.link, packet.way.vc) as usize].waiting.newest()
                 {
                     self.packets.prefetch(last);
                 }
@@ -106,7 +107,7 @@ impl Fabric {
     #[inline]
     fn prefetch_link(&self, link: u32, vc: u8) {
         prefetch(self.links.as_ptr().wrapping_add(link as usize));
-        let channel = link * self.vcs + u32::from(vc);
+        let channel = self.channel(link, vc);
         if self.queues.are_used() {
             self.queues.prefetch(link, channel);
         } else {
@@ -117,13 +118,13 @@ impl Fabric {
     /// Returns the packet that a link with queues probably sends next.
     #[inline]
     fn next_waiting(&self, link: u32) -> Option<u32> {
-        let channel = link * self.vcs + u32::from(self.queues.ports[link as usize].turn);
+        let channel = self.channel(link, self.queues.ports[link as usize].turn);
         self.queues.channels[channel as usize].waiting.first()
     }
 
     #[inline]
-    fn channel_of(&self, way: Way) -> usize {
-        (way.link * self.vcs + u32::from(way.vc)) as usize
+    fn channel(&self, link: u32, vc: u8) -> u32 {
+        link * self.vcs + u32::from(vc)
     }
 
     fn prefetch_ways(&self, vertex: u32, to: u32, state: RouteState) {
@@ -132,7 +133,7 @@ impl Fabric {
         for (place, port) in hops.ports.iter().enumerate() {
             prefetch(self.links.as_ptr().wrapping_add((first + port) as usize));
             if hops.ports.len() == 1 {
-                self.credits.prefetch((first + port) * self.vcs + u32::from(hops.vc(place)));
+                self.credits.prefetch(self.channel(first + port, hops.vc(place)));
             }
         }
     }

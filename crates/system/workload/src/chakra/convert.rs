@@ -92,11 +92,12 @@ pub fn import(files: &Files, options: &Options) -> Result<Import, ChakraError> {
         return Err(ChakraError::Files { path: first.clone(), problem });
     }
     let groups = options.groups.as_deref().map(|path| Groups::of_file(path, ranks)).transpose()?.unwrap_or_default();
+    let switches = options.collectives.switches(ranks);
     let mut converter = Converter {
         options,
         ranks,
-        switches: options.collectives.switches(ranks),
-        builder: Builder::new(u32::try_from(options.collectives.ranks_with_switches(ranks)).unwrap_or(MAX_RANKS)),
+        builder: Builder::new(u32::try_from(switches.all_ranks()).unwrap_or(MAX_RANKS)),
+        switches,
         groups,
         numbers: HashMap::new(),
         calls: Vec::new(),
@@ -384,9 +385,7 @@ impl Converter<'_> {
         if self.calls.len() > usize::from(MAX_SPACE) {
             warnings.push(format!("{} groups share {MAX_SPACE} matching spaces", self.calls.len()));
         }
-        if self.options.collectives.ranks_with_switches(self.ranks) > self.ranks.into() {
-            self.switches.add(&mut self.builder)?;
-        }
+        self.switches.add(&mut self.builder)?;
         Ok(Import { schedule: self.builder.finish()?, ranks: self.reports, warnings })
     }
 }
